@@ -1,0 +1,95 @@
+#include "core/emulation/control.h"
+
+#include "core/emulation/entry.h"
+
+namespace slotgraph::emulation {
+namespace {
+
+template <typename Body>
+auto locked(Body body) {
+  Runtime& runtime = Runtime::instance();
+  const Runtime::Lock lock = runtime.lock();
+  return body(runtime);
+}
+
+}  // namespace
+
+SLOTGRAPH_API void slotgraph_emulation_set_seed(uint64_t seed) {
+  locked([=](Runtime& runtime) {
+    runtime.scheduler.set_seed(seed);
+    runtime.device_memory.set_seed(seed);
+  });
+}
+
+SLOTGRAPH_API void slotgraph_emulation_set_address_policy(SlotgraphAddressPolicy policy) {
+  locked(
+      [=](Runtime& runtime) { runtime.device_memory.policy = static_cast<AddressPolicy>(policy); });
+}
+
+SLOTGRAPH_API void slotgraph_emulation_set_poison(uint8_t byte) {
+  locked([=](Runtime& runtime) { runtime.device_memory.set_poison(byte); });
+}
+
+SLOTGRAPH_API void slotgraph_emulation_set_capacity(size_t bytes) {
+  locked([=](Runtime& runtime) { runtime.device_memory.capacity = bytes; });
+}
+
+SLOTGRAPH_API int slotgraph_emulation_set_device_count(int count) {
+  if (count < 1 || count > DeviceMemory::kMaxDevices) return -1;
+  locked([=](Runtime& runtime) { runtime.device_count = count; });
+  return 0;
+}
+
+SLOTGRAPH_API int slotgraph_emulation_fail(const char* call, uint64_t nth, int persistent,
+                                           int error) {
+  const auto found = trace::find_call(call);
+  if (!found || nth == 0) return -1;
+  locked([&](Runtime& runtime) { runtime.faults.install(*found, {nth, persistent != 0, error}); });
+  return 0;
+}
+
+SLOTGRAPH_API void slotgraph_emulation_clear_faults() {
+  locked([](Runtime& runtime) { runtime.faults.clear(); });
+}
+
+SLOTGRAPH_API uint64_t slotgraph_emulation_count(const char* call) {
+  return locked([=](Runtime& runtime) -> uint64_t {
+    if (!call) return runtime.sequence;
+    const auto found = trace::find_call(call);
+    return found ? runtime.faults.count(*found) : 0;
+  });
+}
+
+SLOTGRAPH_API void slotgraph_emulation_set_log_limit(size_t entries) {
+  locked([=](Runtime& runtime) { runtime.log.set_limit(entries); });
+}
+
+SLOTGRAPH_API void slotgraph_emulation_read_log(void (*line)(const char*, void*), void* context) {
+  locked([=](Runtime& runtime) {
+    for (const auto& logged : runtime.log.entries())
+      line(trace::to_string(logged).c_str(), context);
+  });
+}
+
+SLOTGRAPH_API void slotgraph_emulation_raise(int error) {
+  locked([=](Runtime& runtime) {
+    if (runtime.sticky == cudaSuccess) runtime.sticky = static_cast<cudaError_t>(error);
+    runtime.scheduler.drop();
+  });
+}
+
+SLOTGRAPH_API SlotgraphEmulationUsage slotgraph_emulation_usage() {
+  return locked([](Runtime& runtime) {
+    SlotgraphEmulationUsage usage{};
+    for (int device = 0; device < DeviceMemory::kMaxDevices; ++device) {
+      usage.device_bytes += runtime.device_memory.used(device);
+    }
+    usage.pinned_bytes = runtime.pinned_memory.used();
+    usage.segments = runtime.device_memory.segments();
+    usage.queued = runtime.scheduler.pending();
+    usage.graphs = runtime.graphs.size() + runtime.executables.size();
+    return usage;
+  });
+}
+
+}  // namespace slotgraph::emulation

@@ -1,0 +1,45 @@
+// What every entry point does before and after its own work: count, fault rule, sticky error, log,
+// last error.
+#ifndef CORE_EMULATION_ENTRY_H_
+#define CORE_EMULATION_ENTRY_H_
+
+#include <array>
+#include <cstdint>
+#include <type_traits>
+
+#include "core/emulation/runtime.h"
+#include "core/trace/calls.h"
+
+#define SLOTGRAPH_API extern "C" __attribute__((visibility("default")))
+
+namespace slotgraph::emulation {
+
+template <typename T>
+std::uint64_t as_argument(T value) {
+  if constexpr (std::is_pointer_v<T>) {
+    return reinterpret_cast<std::uintptr_t>(value);
+  } else {
+    return static_cast<std::uint64_t>(value);
+  }
+}
+
+// The first part of a call. Returns the error that ends it, if any.
+cudaError_t open_call(Runtime& runtime, trace::Call call);
+// The last part: log entry and last error. Returns `result`.
+cudaError_t close_call(Runtime& runtime, trace::Call call,
+                       const std::array<std::uint64_t, 4>& arguments, cudaError_t result);
+
+// Runs `body(runtime, lock)` as one entry point. Nothing may throw out of a C function, so the body
+// is noexcept: running out of host memory in here ends the process.
+template <typename Body, typename... Arguments>
+cudaError_t entry(trace::Call call, Body body, Arguments... arguments) noexcept {
+  Runtime& runtime = Runtime::instance();
+  Runtime::Lock lock = runtime.lock();
+  cudaError_t result = open_call(runtime, call);
+  if (result == cudaSuccess) result = body(runtime, lock);
+  return close_call(runtime, call, {as_argument(arguments)...}, result);
+}
+
+}  // namespace slotgraph::emulation
+
+#endif  // CORE_EMULATION_ENTRY_H_

@@ -1,0 +1,51 @@
+#include "core/emulation/scheduler.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace slotgraph::emulation {
+
+void Scheduler::set_seed(std::uint64_t seed) {
+  seed_ = seed;
+  random_ = Random(seed);
+}
+
+TaskId Scheduler::submit(Work work, const std::vector<TaskId>& dependencies) {
+  const TaskId id = ++last_;
+  std::size_t unmet = 0;
+  for (const TaskId dependency : dependencies) {
+    const auto it = dependency == 0 ? tasks_.end() : tasks_.find(dependency);
+    if (it == tasks_.end()) continue;
+    it->second.dependents.push_back(id);
+    ++unmet;
+  }
+  tasks_.emplace(id, Task{std::move(work), unmet, {}});
+  if (unmet == 0) ready_.push_back(id);  // the newest number: the order stays ascending
+  return id;
+}
+
+Scheduler::Running Scheduler::next() {
+  const std::size_t pick = adversarial() ? random_.below(ready_.size()) : 0;
+  const TaskId id = ready_[pick];
+  ready_.erase(ready_.begin() + static_cast<std::ptrdiff_t>(pick));
+  return {id, std::move(tasks_.at(id).work)};
+}
+
+void Scheduler::finish(TaskId task) {
+  const auto it = tasks_.find(task);
+  if (it == tasks_.end()) return;  // dropped while it ran
+  const std::vector<TaskId> dependents = std::move(it->second.dependents);
+  tasks_.erase(it);
+  ++finished_;
+  for (const TaskId dependent : dependents) {
+    if (--tasks_.at(dependent).unmet > 0) continue;
+    ready_.insert(std::lower_bound(ready_.begin(), ready_.end(), dependent), dependent);
+  }
+}
+
+void Scheduler::drop() {
+  tasks_.clear();
+  ready_.clear();
+}
+
+}  // namespace slotgraph::emulation
