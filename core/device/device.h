@@ -1,0 +1,78 @@
+// The device that everything above core/device runs on: real CUDA, or the host device, which runs
+// CPU kernels over the memory of the emulated runtime. One of the two is linked; the code above is
+// the same for both.
+//
+// Tensors, streams and the caching allocator are libtorch's own (at::kCUDA, c10::cuda). This header
+// adds what differs.
+#ifndef CORE_DEVICE_DEVICE_H_
+#define CORE_DEVICE_DEVICE_H_
+
+#include <ATen/core/Generator.h>
+#include <c10/core/Allocator.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace slotgraph::device {
+
+struct Capabilities {
+  std::string name;             // `host` or `cuda`
+  std::string instruction_set;  // what tensor digests depend on, with the versions of torch and its
+                                // math library
+  bool simulated =
+      false;  // Simulation is honoured; false: configure() refuses anything but the defaults
+  bool library_random_values = false;  // random operators give cuRAND's values
+};
+
+// What a simulated device lets a case choose.
+struct Simulation {
+  enum class Addresses { kAscending, kDescending, kSeeded };
+  std::uint64_t order_seed = 0;  // order of queued work; 0 = submission order
+  Addresses addresses = Addresses::kAscending;
+  std::uint8_t poison = 0xFF;  // fills fresh and dead memory
+};
+
+struct MemoryInfo {
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+};
+
+// Makes the device usable; once a process, before any CUDA tensor. Later calls do nothing.
+void initialise();
+Capabilities capabilities();
+// Throws slotgraph::Error with rule D01 if the device does not support the choice. Call while
+// nothing is queued.
+void configure(const Simulation& simulation);
+void synchronise();
+// Reads the device's own counters, so it counts what the caching allocator has reserved.
+MemoryInfo memory_info();
+// Default generator of the current device.
+at::Generator generator();
+
+// One executable graph, captured once and replayed any number of times.
+//
+// begin_capture, the captured work and end_capture run on one thread, on the same current stream,
+// which is not the default stream. While the capture is open, allocations on its streams come from
+// `pool`; the graph holds one use count of the pool from begin_capture until it is destroyed. After
+// an exception in the captured work call abandon(), which ends the stream capture and closes the
+// allocator scope; the object is then useless.
+class Graph {
+ public:
+  virtual ~Graph() = default;
+  virtual void begin_capture(c10::MempoolId_t pool) = 0;
+  virtual void end_capture() = 0;
+  virtual void abandon() noexcept = 0;
+  // True if work queued on the stream now becomes a part of this capture.
+  virtual bool captures(c10::cuda::CUDAStream stream) const = 0;
+  // Queues the graph on the current stream and advances the generator by what the captured work
+  // draws.
+  virtual void replay() = 0;
+};
+std::unique_ptr<Graph> make_graph();
+
+}  // namespace slotgraph::device
+
+#endif  // CORE_DEVICE_DEVICE_H_

@@ -1,0 +1,130 @@
+// Capture and replay on the host device: the call sequence of at::cuda::CUDAGraph over the emulated
+// runtime.
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <mutex>
+
+#include "core/device/device.h"
+#include "core/device/host/generator.h"
+#include "core/device/host/poison.h"
+#include "core/device/host/work.h"
+
+namespace slotgraph::device {
+namespace {
+
+namespace caching = c10::cuda::CUDACachingAllocator;
+
+class HostGraph final : public Graph {
+ public:
+  ~HostGraph() override {
+    abandon();
+    if (executable_) (void)cudaGraphExecDestroy(executable_);
+    if (graph_) (void)cudaGraphDestroy(graph_);
+    if (holds_pool_) caching::releasePool(device_, pool_);
+  }
+
+  void begin_capture(c10::MempoolId_t pool) override {
+    TORCH_CHECK(state_ == State::kNew, "a graph is captured once");
+    stream_ = c10::cuda::getCurrentCUDAStream();
+    TORCH_CHECK(
+        *stream_ != c10::cuda::getDefaultCUDAStream(),
+        "graphs must be captured on a non-default stream: set another current stream first");
+    device_ = stream_->device_index();
+    pool_ = pool;
+    caching::beginAllocateToPool(device_, pool_,
+                                 [this](cudaStream_t stream) { return is_captured(stream); });
+    holds_pool_ = true;
+    state_ = State::kScopeOpen;
+    host::HostGenerator& generator = host::as_host(host::default_generator(device_));
+    {
+      const std::lock_guard lock(generator.mutex_);
+      generator.begin_capture(cell_);
+    }
+    state_ = State::kGeneratorOpen;
+    C10_CUDA_CHECK(cudaStreamBeginCapture(*stream_, cudaStreamCaptureModeGlobal));
+    state_ = State::kCapturing;
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    C10_CUDA_CHECK(
+        cudaStreamGetCaptureInfo(*stream_, &status, &id_, nullptr, nullptr, nullptr, nullptr));
+    host::note_capture(*stream_, pool_);
+  }
+
+  void end_capture() override {
+    TORCH_CHECK(state_ == State::kCapturing, "end_capture without begin_capture");
+    const cudaError_t ended = close();
+    C10_CUDA_CHECK(ended);
+    C10_CUDA_CHECK(cudaGraphInstantiate(&executable_, graph_, 0));
+    state_ = State::kReady;
+  }
+
+  void abandon() noexcept override {
+    if (state_ != State::kNew && state_ != State::kReady && close() != cudaSuccess)
+      (void)cudaGetLastError();
+  }
+
+  bool captures(c10::cuda::CUDAStream stream) const override {
+    return is_captured(stream.stream());
+  }
+
+  void replay() override {
+    TORCH_CHECK(state_ == State::kReady, "replay of a graph that was not captured");
+    if (consumed_ > 0) {
+      host::HostGenerator& generator = host::as_host(host::default_generator(device_));
+      host::PhiloxCell state;
+      {
+        const std::lock_guard lock(generator.mutex_);
+        state = generator.take_for_replay(consumed_);
+      }
+      host::submit_function([cell = cell_, state] { *cell = state; });
+    }
+    C10_CUDA_CHECK(cudaGraphLaunch(executable_, c10::cuda::getCurrentCUDAStream()));
+  }
+
+ private:
+  enum class State { kNew, kScopeOpen, kGeneratorOpen, kCapturing, kClosed, kReady };
+
+  bool is_captured(cudaStream_t stream) const {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    unsigned long long id = 0;
+    C10_CUDA_CHECK(
+        cudaStreamGetCaptureInfo(stream, &status, &id, nullptr, nullptr, nullptr, nullptr));
+    return status != cudaStreamCaptureStatusNone && id == id_;
+  }
+
+  // Undoes begin_capture in reverse order, as far as it came: stream capture first, on its own
+  // stream.
+  cudaError_t close() noexcept {
+    cudaError_t result = cudaSuccess;
+    if (state_ == State::kCapturing) {
+      host::forget_capture(*stream_);
+      result = cudaStreamEndCapture(*stream_, &graph_);
+    }
+    if (state_ >= State::kGeneratorOpen) {
+      host::HostGenerator& generator = host::as_host(host::default_generator(device_));
+      const std::lock_guard lock(generator.mutex_);
+      consumed_ = generator.end_capture();
+    }
+    caching::endAllocateToPool(device_, pool_);
+    state_ = State::kClosed;
+    return result;
+  }
+
+  State state_ = State::kNew;
+  std::optional<c10::cuda::CUDAStream> stream_;
+  c10::DeviceIndex device_ = 0;
+  c10::MempoolId_t pool_{};
+  bool holds_pool_ = false;
+  unsigned long long id_ = 0;
+  cudaGraph_t graph_ = nullptr;
+  cudaGraphExec_t executable_ = nullptr;
+  std::shared_ptr<host::PhiloxCell> cell_ = std::make_shared<host::PhiloxCell>();
+  std::uint64_t consumed_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Graph> make_graph() { return std::make_unique<HostGraph>(); }
+
+}  // namespace slotgraph::device

@@ -1,0 +1,85 @@
+#include "core/device/host/poison.h"
+
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <optional>
+
+namespace slotgraph::device::host {
+namespace {
+
+namespace caching = c10::cuda::CUDACachingAllocator;
+
+std::atomic<std::uint8_t> pattern{0xFF};
+std::atomic<bool> enabled{true};
+
+struct Captures {
+  std::mutex mutex;
+  std::map<unsigned long long, c10::MempoolId_t> pools;  // capture id → pool
+};
+Captures& captures() {
+  static Captures& instance = *new Captures();
+  return instance;
+}
+
+std::optional<unsigned long long> capture_of(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  unsigned long long id = 0;
+  const cudaError_t error =
+      cudaStreamGetCaptureInfo(stream, &status, &id, nullptr, nullptr, nullptr, nullptr);
+  if (error != cudaSuccess || status == cudaStreamCaptureStatusNone) return std::nullopt;
+  return id;
+}
+
+bool may_fill(cudaStream_t stream, c10::MempoolId_t pool) {
+  const auto id = capture_of(stream);
+  if (!id) return true;
+  const std::lock_guard lock(captures().mutex);
+  const auto it = captures().pools.find(*id);
+  return it != captures().pools.end() && it->second == pool;
+}
+
+// Runs under the allocator's lock, also from destructors: it reports nothing, and leaves no error
+// behind that the allocator would find.
+void on_trace(const caching::TraceEntry& entry) {
+  const bool handed_out = entry.action_ == caching::TraceEntry::ALLOC;
+  if (!enabled || (!handed_out && entry.action_ != caching::TraceEntry::FREE_COMPLETED)) return;
+  const auto stream = static_cast<cudaStream_t>(entry.stream_);
+  if (!may_fill(stream, entry.mempool_)) return;
+  void* const block = reinterpret_cast<void*>(entry.addr_);
+  if (cudaMemsetAsync(block, pattern, entry.size_, stream) != cudaSuccess) (void)cudaGetLastError();
+}
+
+}  // namespace
+
+void attach_block_poison() { caching::attachAllocatorTraceTracker(on_trace); }
+
+void set_block_poison(std::uint8_t byte) { pattern = byte; }
+
+bool set_block_poison_enabled(bool on) { return enabled.exchange(on); }
+
+void poison_bool(const at::Tensor& fresh) {
+  if (!enabled || fresh.storage().nbytes() == 0) return;
+  C10_CUDA_CHECK(cudaMemsetAsync(fresh.mutable_data_ptr(), pattern & 1, fresh.storage().nbytes(),
+                                 c10::cuda::getCurrentCUDAStream()));
+}
+
+void note_capture(cudaStream_t stream, c10::MempoolId_t pool) {
+  const auto id = capture_of(stream);
+  TORCH_CHECK(id, "the stream does not capture");
+  const std::lock_guard lock(captures().mutex);
+  captures().pools[*id] = pool;
+}
+
+void forget_capture(cudaStream_t stream) {
+  const auto id = capture_of(stream);
+  if (!id) return;
+  const std::lock_guard lock(captures().mutex);
+  captures().pools.erase(*id);
+}
+
+}  // namespace slotgraph::device::host
