@@ -1,0 +1,58 @@
+// The seven-field slot plan (planner.md 2.6, runtime.md 2): which captures may share memory.
+#ifndef CORE_PLAN_PLAN_H_
+#define CORE_PLAN_PLAN_H_
+
+#include <string>
+#include <vector>
+
+#include "core/order/pipeline_order.h"
+
+namespace slotgraph {
+
+// One slot: the seven fields of one branch.
+struct Slot {
+  int saved_arena_id = 0;  // colour: frames with equal colours are never live together
+  int physical_slot = 0;
+  int io_branch_id = 0;
+  int model_chunk = 0;
+  int layer = 0;
+  int warmup_alias_group = 0;  // index of the wrapped module
+  int user_grad_arena_id = 0;  // colour of the returned input gradient
+  bool operator==(const Slot&) const = default;
+};
+
+// A plain value. Slots are in emission order: variant, chunk, physical slot, layer. A frame is
+// (chunk, physical slot, layer); a branch is a frame in one variant and has the index of its slot.
+struct Plan {
+  std::string name;
+  PipelineShape shape;
+  std::vector<int> layers_per_chunk;  // graphable layers of each chunk; may be 0
+  std::vector<int> cp_sizes;          // of each variant, descending
+  int ring_length = 1;                // physical slots of each chunk
+  std::vector<int> covered_counts;    // numbers of microbatches that a step may have, ascending
+  Order base_order;  // of one variant for ring_length microbatches: the order of capture
+  std::vector<Slot> slots;
+  // Colour of the returned gradient of every (chunk, physical slot), also of chunks without layers.
+  std::vector<std::vector<int>> user_grad_colours;
+
+  int variants() const { return static_cast<int>(cp_sizes.size()); }
+  int chunks() const { return static_cast<int>(layers_per_chunk.size()); }
+  int layers() const;  // over all chunks
+  int frames() const { return ring_length * layers(); }
+  // Index of a branch. Arguments must be in range.
+  int branch(int variant, int chunk, int physical_slot, int layer) const;
+  int frame(int chunk, int physical_slot, int layer) const {
+    return branch(0, chunk, physical_slot, layer);
+  }
+};
+
+// Checks the plan invariants that need no tensors. Throws Error with the first broken rule: P00
+// shape and counts, P01 field out of range, P02 place in emission order, P03 fields that must not
+// depend on the variant, P04 two frames that are live together share a colour, P05 consecutive
+// backwards share a gradient colour, P06 ring too short. Covered are the orders of all covered
+// counts and the base order. Frames per event are bounded by the ring.
+void check(const Plan& plan);
+
+}  // namespace slotgraph
+
+#endif  // CORE_PLAN_PLAN_H_
