@@ -1,0 +1,42 @@
+#include "core/graph/capture/capture.h"
+
+namespace slotgraph {
+namespace {
+
+// Ends an open capture when the captured work throws.
+class CaptureGuard {
+ public:
+  explicit CaptureGuard(device::Graph& graph) : graph_(graph) {}
+  ~CaptureGuard() {
+    if (!done_) graph_.abandon();
+  }
+  CaptureGuard(const CaptureGuard&) = delete;
+  CaptureGuard& operator=(const CaptureGuard&) = delete;
+  void end() {
+    done_ = true;
+    graph_.end_capture();
+  }
+
+ private:
+  device::Graph& graph_;
+  bool done_ = false;
+};
+
+}  // namespace
+
+Captured capture(c10::MempoolId_t pool, std::optional<PlacementPlan> plan, const std::function<void()>& work) {
+  Captured result{device::make_graph(), nullptr};
+  CaptureGuard guard(*result.graph);
+  result.graph->begin_capture(pool);
+  if (plan) {
+    const Session session(*result.graph, std::move(*plan));
+    result.recording = session.recording();
+    work();
+  } else {
+    work();
+  }
+  guard.end();
+  return result;
+}
+
+}  // namespace slotgraph

@@ -1,0 +1,27 @@
+#include "core/graph/graph_module.h"
+
+namespace slotgraph {
+
+Tensors Inputs::all() const {
+  Tensors result = positional;
+  for (const auto& [name, tensor] : named) result.push_back(tensor);
+  return result;
+}
+
+Inputs Inputs::with(const Tensors& all) const {
+  Inputs result;
+  const auto split = all.begin() + static_cast<std::ptrdiff_t>(positional.size());
+  result.positional.assign(all.begin(), split);
+  for (std::size_t i = 0; i < named.size(); ++i) result.named.emplace_back(named[i].first, *(split + static_cast<std::ptrdiff_t>(i)));
+  return result;
+}
+
+Tensors trainable_parameters(const torch::nn::Module& module) {
+  Tensors result;
+  for (const at::Tensor& parameter : module.parameters()) {
+    if (parameter.requires_grad()) result.push_back(parameter);
+  }
+  return result;
+}
+
+}  // namespace slotgraph

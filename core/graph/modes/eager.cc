@@ -1,0 +1,36 @@
+#include "core/graph/modes/request.h"
+
+namespace slotgraph {
+namespace {
+
+class EagerCallable final : public Callable {
+ public:
+  explicit EagerCallable(GraphModule module) : module_(std::move(module)) {}
+  Tensors forward(const Inputs& inputs) override { return module_.forward(inputs.positional, inputs.named); }
+  void release() override {}
+
+ private:
+  GraphModule module_;
+};
+
+class EagerSet final : public CallableSet {
+ public:
+  explicit EagerSet(const CaptureRequest& request) {
+    for (std::size_t i = 0; i < request.samples.size(); ++i) {
+      callables_.push_back(std::make_unique<EagerCallable>(request.module_of(static_cast<int>(i))));
+    }
+  }
+  Callable& at(int branch) override { return *callables_.at(static_cast<std::size_t>(branch)); }
+  void note_empty_backward(int, int) override {}
+  void reset() override {}
+  MemoryUse memory() const override { return {}; }
+
+ private:
+  std::vector<std::unique_ptr<EagerCallable>> callables_;
+};
+
+}  // namespace
+
+std::unique_ptr<CallableSet> make_eager(const CaptureRequest& request) { return std::make_unique<EagerSet>(request); }
+
+}  // namespace slotgraph

@@ -1,0 +1,177 @@
+#include "core/graph/warmup/profile.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/ops/empty_strided.h>
+#include <c10/core/AutogradState.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <map>
+
+#include "core/error.h"
+
+namespace slotgraph {
+namespace {
+
+// Backward stays on this thread: engine threads free tensors after grad() has returned.
+class CallingThreadGuard {
+ public:
+  CallingThreadGuard() : before_(c10::AutogradState::get_tls_state().get_multithreading_enabled()) {
+    c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
+  }
+  ~CallingThreadGuard() { c10::AutogradState::get_tls_state().set_multithreading_enabled(before_); }
+  CallingThreadGuard(const CallingThreadGuard&) = delete;
+  CallingThreadGuard& operator=(const CallingThreadGuard&) = delete;
+
+ private:
+  bool before_;
+};
+
+const void* storage_address(const at::Tensor& tensor) { return tensor.defined() ? tensor.storage().data() : nullptr; }
+
+bool overlaps_itself(const at::Tensor& tensor) { return !tensor.is_non_overlapping_and_dense(); }
+
+void refuse_caches(const Recording& forward, const Recording* backward) {
+  if (!forward.any_alive() && (!backward || !backward->any_alive())) return;
+  throw Error({"W03", "warm-up", "an allocation that outlives the frame's outputs, gradients and autograd graph",
+               "caches that exist after the first iteration",
+               "allocate caches once, outside forward and backward, or on the first call only"});
+}
+
+// One forward and backward. Everything that the run allocated is dead afterwards, except caches.
+struct Run {
+  BranchProfile profile;
+  std::shared_ptr<const Recording> forward;
+  std::shared_ptr<const Recording> backward;
+};
+
+Run run_once(const GraphModule& module, const Inputs& sample) {
+  Run run;
+  const Tensors inputs = fresh_leaves(sample.all());
+  const Inputs arguments = sample.with(inputs);
+  Tensors outputs;
+  {
+    const Session session;
+    run.forward = session.recording();
+    outputs = module.forward(arguments.positional, arguments.named);
+  }
+  run.profile.forward = classify_forward(run.forward->snapshot(), outputs);
+  Tensors incoming;
+  for (const at::Tensor& output : outputs) {
+    if (!output.requires_grad()) continue;
+    const TensorShape shape = gradient_shape(output);
+    run.profile.incoming.push_back(shape);
+    incoming.push_back(at::empty_strided(shape.sizes, shape.strides, output.options().requires_grad(false)).fill_(1));
+  }
+  if (incoming.empty()) return run;
+  Tensors gradients;
+  {
+    const Session session;
+    run.backward = session.recording();
+    gradients = run_backward(outputs, inputs, trainable_parameters(*module.module), incoming);
+  }
+  const at::Tensor leading = inputs.empty() ? at::Tensor() : gradients[0];
+  const std::vector<Allocation> allocations = run.backward->snapshot();
+  run.profile.backward = classify_backward(allocations, leading);
+  bool placed = !leading.defined();
+  for (const ProfiledAllocation& allocation : run.profile.backward) placed = placed || allocation.role;
+  if (!placed) run.profile.copied_gradient_bytes = storage_bytes(gradient_shape(leading));
+  return run;
+}
+
+}  // namespace
+
+std::vector<ProfiledAllocation> classify_forward(const std::vector<Allocation>& allocations, const Tensors& outputs) {
+  std::map<const void*, int> position;
+  for (int i = static_cast<int>(outputs.size()) - 1; i >= 0; --i) position[storage_address(outputs[i])] = i;
+  std::vector<ProfiledAllocation> result;
+  int rest = 0;
+  for (const Allocation& allocation : allocations) {
+    ProfiledAllocation profiled{allocation.bytes, std::nullopt};
+    if (allocation.alive) {
+      const auto output = position.find(allocation.address);
+      profiled.role = output != position.end() ? Role{Role::Kind::kOutput, output->second}
+                                               : Role{Role::Kind::kRest, rest++};
+    }
+    result.push_back(profiled);
+  }
+  return result;
+}
+
+std::vector<ProfiledAllocation> classify_backward(const std::vector<Allocation>& allocations, const at::Tensor& leading) {
+  std::vector<ProfiledAllocation> result;
+  for (const Allocation& allocation : allocations) {
+    ProfiledAllocation profiled{allocation.bytes, std::nullopt};
+    const bool is_leading = allocation.alive && leading.defined() && allocation.address == storage_address(leading);
+    if (is_leading && !overlaps_itself(leading)) profiled.role = Role{Role::Kind::kGradient, 0};
+    result.push_back(profiled);
+  }
+  return result;
+}
+
+std::vector<ProfiledAllocation> merge(const std::vector<ProfiledAllocation>& older,
+                                      const std::vector<ProfiledAllocation>& newer) {
+  if (older.size() != newer.size()) return newer;
+  std::vector<ProfiledAllocation> result = newer;
+  int rest = 0;
+  for (std::size_t i = 0; i < newer.size(); ++i) {
+    if (older[i].bytes != newer[i].bytes) return newer;
+    if (!result[i].role) result[i].role = older[i].role;
+    if (result[i].role && result[i].role->kind == Role::Kind::kRest) result[i].role->position = rest++;
+  }
+  return result;
+}
+
+TensorShape gradient_shape(const at::Tensor& output) {
+  const bool dense = output.is_non_overlapping_and_dense();
+  const auto contiguous = c10::contiguous_strides(output.sizes());
+  return {output.sizes().vec(), dense ? output.strides().vec() : std::vector<std::int64_t>(contiguous.begin(), contiguous.end()),
+          output.scalar_type()};
+}
+
+std::size_t storage_bytes(const TensorShape& shape) {
+  return at::detail::computeStorageNbytes(shape.sizes, shape.strides, c10::elementSize(shape.dtype));
+}
+
+BranchProfile warm_up(const GraphModule& module, const Inputs& sample, int iterations) {
+  BranchProfile profile;
+  for (int iteration = 0; iteration < iterations; ++iteration) {
+    Run run = run_once(module, sample);
+    if (iteration > 0) refuse_caches(*run.forward, run.backward.get());
+    // The first iteration may have filled caches: what it allocated says nothing about later ones.
+    if (iteration > 1) {
+      run.profile.forward = merge(profile.forward, run.profile.forward);
+      run.profile.backward = merge(profile.backward, run.profile.backward);
+    }
+    profile = std::move(run.profile);
+  }
+  return profile;
+}
+
+Tensors run_backward(const Tensors& outputs, const Tensors& inputs, const Tensors& parameters, const Tensors& incoming) {
+  Tensors differentiable;
+  for (const at::Tensor& output : outputs) {
+    if (output.requires_grad()) differentiable.push_back(output);
+  }
+  Tensors wanted;
+  for (const at::Tensor& input : inputs) {
+    if (input.requires_grad()) wanted.push_back(input);
+  }
+  wanted.insert(wanted.end(), parameters.begin(), parameters.end());
+  const CallingThreadGuard guard;
+  const Tensors found = torch::autograd::grad(differentiable, wanted, incoming, std::nullopt, false, true);
+  Tensors result;
+  std::size_t next = 0;
+  for (const at::Tensor& input : inputs) result.push_back(input.requires_grad() ? found[next++] : at::Tensor());
+  for (; next < found.size(); ++next) result.push_back(found[next]);
+  return result;
+}
+
+Tensors fresh_leaves(const Tensors& tensors) {
+  Tensors result;
+  for (const at::Tensor& tensor : tensors) result.push_back(tensor.detach().requires_grad_(tensor.requires_grad()));
+  return result;
+}
+
+}  // namespace slotgraph

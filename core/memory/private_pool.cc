@@ -1,0 +1,65 @@
+#include "core/memory/private_pool.h"
+
+#include <ATen/ops/from_blob.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+
+#include <atomic>
+#include <thread>
+
+namespace slotgraph {
+namespace {
+
+namespace caching = c10::cuda::CUDACachingAllocator;
+
+// libtorch numbers its own pools from 1 in either half of the id; ours start where it will not come.
+c10::MempoolId_t next_id() {
+  static std::atomic<std::uint64_t> last{std::uint64_t{1} << 40};
+  return {0, ++last};
+}
+
+}  // namespace
+
+PrivatePool::PrivatePool() : id_(next_id()), device_(c10::cuda::current_device()) {
+  caching::createOrIncrefPool(device_, id_);
+}
+
+PrivatePool::~PrivatePool() { caching::releasePool(device_, id_); }
+
+std::size_t PrivatePool::reserved_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& segment : caching::get()->snapshot(id_, false).segments) {
+    if (segment.owner_private_pool_id == id_) bytes += segment.total_size;
+  }
+  return bytes;
+}
+
+AllocationScope::AllocationScope(const PrivatePool& pool) : id_(pool.id()), device_(c10::cuda::current_device()) {
+  caching::beginAllocateToPool(device_, id_,
+                               [thread = std::this_thread::get_id(), stream = c10::cuda::getCurrentCUDAStream().stream()](
+                                   cudaStream_t other) { return std::this_thread::get_id() == thread && other == stream; });
+}
+
+AllocationScope::~AllocationScope() {
+  caching::endAllocateToPool(device_, id_);
+  caching::releasePool(device_, id_);
+}
+
+Slab::Slab(const PrivatePool& pool, std::size_t bytes) : bytes_(bytes) {
+  const AllocationScope scope(pool);
+  if (bytes > 0) memory_ = caching::get()->allocate(bytes);
+}
+
+bool Slab::contains(const void* address) const {
+  const auto* const byte = static_cast<const std::byte*>(address);
+  return bytes_ > 0 && byte >= base() && byte < base() + bytes_;
+}
+
+at::Tensor borrowed_tensor(void* address, at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType dtype,
+                           std::shared_ptr<const void> owner) {
+  const at::Device device(at::kCUDA, c10::cuda::current_device());
+  return at::from_blob(address, sizes, strides, [owner = std::move(owner)](void*) {},
+                       at::TensorOptions(device).dtype(dtype), device);
+}
+
+}  // namespace slotgraph
