@@ -27,8 +27,8 @@ void check_sample(const GraphModule& module, const Inputs& sample, const Inputs&
   const Tensors expected = first.all();
   require(inputs.size() == expected.size(), "C02", where, fmt::format("{} inputs", inputs.size()),
           fmt::format("{}, as in the first branch of its module", expected.size()), "pass equal samples");
-  Tensors state = module.module->parameters();
-  const Tensors buffers = module.module->buffers();
+  Tensors state = parameters_of(module);
+  const Tensors buffers = buffers_of(module);
   state.insert(state.end(), buffers.begin(), buffers.end());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const std::string input = fmt::format("{}, input {}", where, i);

@@ -1,5 +1,7 @@
 #include "core/graph/graph_module.h"
 
+#include <torch/nn/module.h>
+
 namespace slotgraph {
 
 Tensors Inputs::all() const {
@@ -16,12 +18,18 @@ Inputs Inputs::with(const Tensors& all) const {
   return result;
 }
 
-Tensors trainable_parameters(const torch::nn::Module& module) {
+Tensors parameters_of(const GraphModule& module) { return module.module->parameters(); }
+
+Tensors buffers_of(const GraphModule& module) { return module.module->buffers(); }
+
+Tensors trainable_parameters(const GraphModule& module) {
   Tensors result;
-  for (const at::Tensor& parameter : module.parameters()) {
+  for (const at::Tensor& parameter : parameters_of(module)) {
     if (parameter.requires_grad()) result.push_back(parameter);
   }
   return result;
 }
+
+std::string name_of(const GraphModule& module) { return module.module->name(); }
 
 }  // namespace slotgraph

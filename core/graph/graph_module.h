@@ -11,13 +11,16 @@
 #define CORE_GRAPH_GRAPH_MODULE_H_
 
 #include <ATen/core/Tensor.h>
-#include <torch/nn/module.h>
 
 #include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
+
+namespace torch::nn {
+class Module;  // its header costs seconds in every file
+}
 
 namespace slotgraph {
 
@@ -41,8 +44,11 @@ struct Inputs {
   Inputs with(const Tensors& all) const;
 };
 
-// Parameters of the module that require grad, in registration order.
-Tensors trainable_parameters(const torch::nn::Module& module);
+// In registration order, submodules included.
+Tensors parameters_of(const GraphModule& module);
+Tensors buffers_of(const GraphModule& module);
+Tensors trainable_parameters(const GraphModule& module);  // those that require grad
+std::string name_of(const GraphModule& module);
 
 }  // namespace slotgraph
 

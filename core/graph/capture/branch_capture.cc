@@ -8,7 +8,7 @@ OpenBranch capture_forward(const GraphModule& module, const Inputs& sample, cons
                            c10::MempoolId_t pool, std::optional<PlacementPlan> plan) {
   OpenBranch open;
   open.inputs = static_inputs;
-  open.branch.parameters = trainable_parameters(*module.module);
+  open.branch.parameters = trainable_parameters(module);
   for (const at::Tensor& input : static_inputs) {
     open.branch.inputs.push_back(input.detach());
     open.branch.input_gradients.push_back(input.requires_grad());

@@ -121,9 +121,8 @@ class PlacementCapture {
   // Arena memory is borrowed; a view of a parameter or buffer stays what it is.
   at::Tensor static_output(const at::Tensor& output, int branch) const {
     if (output.numel() == 0 || !slab_->contains(output.const_data_ptr())) {
-      const auto& module = *request_.module_of(branch).module;
-      Tensors state = module.parameters();
-      const Tensors buffers = module.buffers();
+      Tensors state = parameters_of(request_.module_of(branch));
+      const Tensors buffers = buffers_of(request_.module_of(branch));
       state.insert(state.end(), buffers.begin(), buffers.end());
       const bool known = output.numel() == 0 || std::any_of(state.begin(), state.end(), [&](const at::Tensor& t) { return t.is_alias_of(output); });
       if (!known) {

@@ -26,7 +26,7 @@ ModuleStateGuard::ModuleStateGuard(const std::vector<GraphModule>& modules, cons
   std::set<const torch::nn::Module*> seen;
   for (const GraphModule& module : modules) {
     if (!seen.insert(module.module.get()).second) continue;
-    Saved saved{module.module, module.module->buffers(), {}, module.module->parameters(), {}};
+    Saved saved{module, buffers_of(module), {}, parameters_of(module), {}};
     for (const at::Tensor& buffer : saved.buffers) saved.contents.push_back(buffer.clone());
     for (const at::Tensor& parameter : saved.parameters) saved.parameter_versions.push_back(parameter._version());
     modules_.push_back(std::move(saved));
@@ -49,8 +49,8 @@ ModuleStateGuard::~ModuleStateGuard() {
 
 void ModuleStateGuard::check() const {
   for (const Saved& saved : modules_) {
-    const std::string where = "module " + saved.module->name();
-    if (!same_tensors(saved.module->buffers(), saved.buffers) || !same_tensors(saved.module->parameters(), saved.parameters)) {
+    const std::string where = "module " + name_of(saved.module);
+    if (!same_tensors(buffers_of(saved.module), saved.buffers) || !same_tensors(parameters_of(saved.module), saved.parameters)) {
       throw Error({"W02", where, "another tensor in place of a parameter or buffer", "the tensors it had before",
                    "update buffers in place (copy_, mul_, add_)"});
     }

@@ -24,7 +24,7 @@ class ModuleStateGuard {
 
  private:
   struct Saved {
-    std::shared_ptr<torch::nn::Module> module;
+    GraphModule module;
     Tensors buffers;
     Tensors contents;
     Tensors parameters;

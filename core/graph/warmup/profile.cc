@@ -3,6 +3,7 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/ops/empty_strided.h>
 #include <c10/core/AutogradState.h>
+#include <c10/util/strides.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/variable.h>
@@ -69,7 +70,7 @@ Run run_once(const GraphModule& module, const Inputs& sample) {
   {
     const Session session;
     run.backward = session.recording();
-    gradients = run_backward(outputs, inputs, trainable_parameters(*module.module), incoming);
+    gradients = run_backward(outputs, inputs, trainable_parameters(module), incoming);
   }
   const at::Tensor leading = inputs.empty() ? at::Tensor() : gradients[0];
   const std::vector<Allocation> allocations = run.backward->snapshot();

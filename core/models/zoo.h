@@ -1,0 +1,15 @@
+// The built-in blocks.
+#ifndef CORE_MODELS_ZOO_H_
+#define CORE_MODELS_ZOO_H_
+
+#include <vector>
+
+#include "core/models/blocks.h"
+
+namespace slotgraph {
+
+std::vector<BlockKind> built_in_blocks();
+
+}  // namespace slotgraph
+
+#endif  // CORE_MODELS_ZOO_H_

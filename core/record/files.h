@@ -1,0 +1,31 @@
+// Files that are whole or absent.
+#ifndef CORE_RECORD_FILES_H_
+#define CORE_RECORD_FILES_H_
+
+#include <string>
+
+namespace slotgraph {
+
+// Writes `text` to a temporary name beside `path` and renames it, making the folder if needed. Throws FileError and
+// leaves nothing behind.
+void write_file(const std::string& path, const std::string& text);
+
+// Appends whole lines. A line that cannot be written is taken back before the exception leaves.
+class LineFile {
+ public:
+  // Creates or empties the file. Throws FileError.
+  explicit LineFile(std::string path);
+  ~LineFile();
+  LineFile(const LineFile&) = delete;
+  LineFile& operator=(const LineFile&) = delete;
+  void append(const std::string& line);
+
+ private:
+  std::string path_;
+  int descriptor_;
+  long size_ = 0;
+};
+
+}  // namespace slotgraph
+
+#endif  // CORE_RECORD_FILES_H_

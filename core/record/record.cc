@@ -1,0 +1,133 @@
+#include "core/record/record.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "core/error.h"
+#include "core/plan/json/reader.h"
+
+namespace slotgraph {
+namespace {
+
+constexpr std::array kVerdicts = {"holds", "violated", "unknown"};
+
+}  // namespace
+
+std::string to_string(Verdict verdict) { return kVerdicts[static_cast<std::size_t>(verdict)]; }
+
+std::array<std::uint64_t*, 7> Counters::fields() {
+  return {&microbatches, &frames_captured, &replays, &tensors_compared, &bytes_compared, &pool_bytes_slot, &pool_bytes_native};
+}
+
+nlohmann::json to_json(const Record& record) {
+  nlohmann::json findings = nlohmann::json::array();
+  for (const Finding& finding : record.findings) {
+    findings.push_back({{"property", finding.property},
+                        {"execution", finding.execution},
+                        {"where", finding.where},
+                        {"what", finding.what}});
+  }
+  nlohmann::json json = {{"schema", kRecordSchema},
+                         {"index", record.index},
+                         {"case_seed", record.case_seed},
+                         {"case_digest", record.case_digest},
+                         {"plan", record.plan},
+                         {"schedule", record.schedule},
+                         {"skipped", record.skipped},
+                         {"wrapped", record.wrapped},
+                         {"mixed", record.mixed},
+                         {"equal_tokens", record.equal_tokens},
+                         {"verdict", to_string(record.verdict)},
+                         {"findings", findings},
+                         {"case_file", record.case_file}};
+  Counters counters = record.counters;
+  for (std::size_t i = 0; i < Counters::kNames.size(); ++i) json[Counters::kNames[i]] = *counters.fields()[i];
+  return json;
+}
+
+Record record_from_json(const nlohmann::json& json, const std::string& where) {
+  const JsonReader reader(json, where);
+  const std::int64_t schema = reader.field("schema").integer();
+  if (schema != kRecordSchema) {
+    throw Error({"F01", where + "/schema", fmt::to_string(schema), fmt::to_string(kRecordSchema),
+                 "use the version of slotgraph that wrote the records"});
+  }
+  Record record;
+  record.index = reader.field("index").unsigned_integer();
+  record.case_seed = reader.field("case_seed").unsigned_integer();
+  record.case_digest = reader.field("case_digest").text();
+  record.plan = reader.field("plan").text();
+  record.schedule = reader.field("schedule").text();
+  record.skipped = reader.field("skipped").boolean();
+  record.wrapped = reader.field("wrapped").boolean();
+  record.mixed = reader.field("mixed").boolean();
+  record.equal_tokens = reader.field("equal_tokens").boolean();
+  const std::string verdict = reader.field("verdict").choice({"holds", "violated", "unknown"});
+  for (std::size_t i = 0; i < kVerdicts.size(); ++i) {
+    if (verdict == kVerdicts[i]) record.verdict = static_cast<Verdict>(i);
+  }
+  for (const JsonReader& finding : reader.field("findings").elements()) {
+    record.findings.push_back({finding.field("property").text(), finding.field("execution").text(),
+                               finding.field("where").text(), finding.field("what").text()});
+  }
+  record.case_file = reader.field("case_file").text();
+  for (std::size_t i = 0; i < Counters::kNames.size(); ++i) {
+    *record.counters.fields()[i] = reader.field(Counters::kNames[i]).unsigned_integer();
+  }
+  return record;
+}
+
+std::vector<Record> read_records(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) {
+    throw Error({"J01", path, fmt::format("an unreadable file ({})", std::strerror(errno)), "a file of records",
+                 "check the path"});
+  }
+  std::vector<Record> records;
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number) {
+    const std::string where = fmt::format("{}:{}", path, number);
+    try {
+      records.push_back(record_from_json(nlohmann::json::parse(line), where));
+    } catch (const nlohmann::json::parse_error& error) {
+      throw Error({"J02", where, error.what(), "one JSON object a line", "the file may be truncated: run the campaign again"});
+    }
+  }
+  return records;
+}
+
+void Summary::add(Record record) {
+  if (record.skipped) {
+    ++skipped;
+    return;
+  }
+  ++cases;
+  wrapped += record.wrapped;
+  mixed += record.mixed;
+  mixed_and_wrapped += record.mixed && record.wrapped;
+  equal_tokens += record.equal_tokens;
+  holds += record.verdict == Verdict::kHolds;
+  violated += record.verdict == Verdict::kViolated;
+  unknown += record.verdict == Verdict::kUnknown;
+  for (std::size_t i = 0; i < Counters::kNames.size(); ++i) *counters.fields()[i] += *record.counters.fields()[i];
+}
+
+nlohmann::json to_json(const Summary& summary) {
+  nlohmann::json json = {{"schema", kRecordSchema},
+                         {"cases", summary.cases},
+                         {"skipped", summary.skipped},
+                         {"wrapped", summary.wrapped},
+                         {"mixed", summary.mixed},
+                         {"mixed_and_wrapped", summary.mixed_and_wrapped},
+                         {"equal_tokens", summary.equal_tokens},
+                         {"different_tokens", summary.cases - summary.equal_tokens},
+                         {"verdicts", {{"holds", summary.holds}, {"violated", summary.violated}, {"unknown", summary.unknown}}}};
+  Counters counters = summary.counters;
+  for (std::size_t i = 0; i < Counters::kNames.size(); ++i) json[Counters::kNames[i]] = *counters.fields()[i];
+  return json;
+}
+
+}  // namespace slotgraph

@@ -1,0 +1,151 @@
+#include "fuzz/execute/driver.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/clone.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/autograd.h>
+
+namespace slotgraph::fuzz {
+
+const void* AddressBook::note(int frame, const std::string& what, const void* address) {
+  const auto [it, first] = first_.try_emplace({frame, what}, address);
+  return first || it->second == address ? nullptr : it->second;
+}
+
+int Driver::branch(const Place& place, int variant) const {
+  const Plan& plan = model_.spec().plan;
+  return plan.branch(variant, place.chunk, place.microbatch % plan.ring_length, place.layer);
+}
+
+void Driver::run() {
+  model_.reset();
+  for (int i = 0; i < model_.spec().steps; ++i) step(i);
+}
+
+void Driver::step(int step) {
+  const Case& spec = model_.spec();
+  const auto& variants = spec.schedule.variants;
+  for (const OrderEvent& event : events(training_order(spec.plan.shape, static_cast<int>(variants.size())))) {
+    const Place place{step, event.microbatch, event.chunk, 0};
+    if (event.forward) {
+      forward(place, variants[event.microbatch]);
+    } else {
+      backward(place, variants[event.microbatch]);
+    }
+  }
+  end_step(step);
+}
+
+void Driver::forward(const Place& event, int variant) {
+  at::Tensor first;
+  for (int layer = 0; layer < model_.spec().plan.layers_per_chunk[event.chunk]; ++layer) {
+    const Place place{event.step, event.microbatch, event.chunk, layer};
+    if (layer == 0) first = model_.first_input(place, variant);
+    Flight flight{model_.inputs(place, variant, first), {}};
+    flight.outputs = callables_.at(branch(place, variant)).forward(flight.inputs);
+    ++replays_;
+    for (std::size_t i = 0; i < flight.outputs.size(); ++i) {
+      observer_.observe(place, fmt::format("output {} when returned", i), flight.outputs[i]);
+    }
+    note_address(place, "output 0", flight.outputs[0]);
+    first = flight.outputs[0].detach();
+    flights_[{place.microbatch, place.chunk, layer}] = std::move(flight);
+  }
+}
+
+void Driver::backward(const Place& event, int variant) {
+  const int layers = model_.spec().plan.layers_per_chunk[event.chunk];
+  if (layers == 0) callables_.note_empty_backward(event.chunk, event.microbatch % model_.spec().plan.ring_length);
+  at::Tensor incoming;
+  for (int layer = layers - 1; layer >= 0; --layer) {
+    const Place place{event.step, event.microbatch, event.chunk, layer};
+    const at::Tensor& output = flights_.at({place.microbatch, place.chunk, layer}).outputs[0];
+    if (layer == layers - 1) incoming = model_.output_gradient(place, output);
+    incoming = backward_layer(place, variant, incoming);
+  }
+  for (const Late& late : late_) observer_.observe(late.place, "input gradient after the next backward event", late.gradient);
+  late_.clear();
+  if (incoming.defined()) late_.push_back({{event.step, event.microbatch, event.chunk, 0}, incoming});
+}
+
+at::Tensor Driver::backward_layer(const Place& place, int variant, const at::Tensor& incoming) {
+  const auto key = std::tuple(place.microbatch, place.chunk, place.layer);
+  Flight flight = std::move(flights_.at(key));
+  flights_.erase(key);
+  for (std::size_t i = 0; i < flight.outputs.size(); ++i) {
+    observer_.observe(place, fmt::format("output {} before its backward", i), flight.outputs[i]);
+  }
+  const int flat = model_.flat_layer(place.chunk, place.layer);
+  Callable& callable = callables_.at(branch(place, variant));
+  if (!model_.differentiable(place.chunk, place.layer)) {
+    callable.release();
+    return {};
+  }
+  const Tensors inputs = flight.inputs.all();
+  Tensors wanted;
+  for (const at::Tensor& input : inputs) {
+    if (input.requires_grad()) wanted.push_back(input);
+  }
+  const Tensors parameters = trainable_parameters(model_.module(flat));
+  wanted.insert(wanted.end(), parameters.begin(), parameters.end());
+  const at::Tensor& output = flight.outputs[0];
+  Tensors found = torch::autograd::grad({output}, wanted, {to_layout(incoming, output.sizes(), output.strides())}, std::nullopt,
+                                        false, true);
+  ++replays_;
+  Tensors gradients;
+  std::size_t next = 0;
+  for (const at::Tensor& input : inputs) gradients.push_back(input.requires_grad() ? found[next++] : at::Tensor());
+  for (; next < found.size(); ++next) gradients.push_back(found[next]);
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const std::string what = i < inputs.size() ? fmt::format("gradient of input {}", i)
+                                               : fmt::format("gradient of parameter {}", i - inputs.size());
+    observer_.observe(place, what + " when returned", gradients[i]);
+  }
+  if (gradients[0].defined()) note_address(place, "gradient of input 0", gradients[0]);
+  accumulate(flat, gradients, inputs.size());
+  return gradients[0];
+}
+
+void Driver::accumulate(int flat_layer, const Tensors& gradients, std::size_t inputs) {
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = inputs; i < gradients.size(); ++i) {
+    if (!gradients[i].defined()) continue;
+    at::Tensor& sum = sums_[{flat_layer, static_cast<int>(i - inputs)}];
+    // The first one is kept, not copied: a gradient that does not own its memory shows at the end of the step.
+    if (sum.defined()) {
+      sum = sum + gradients[i];
+    } else {
+      sum = gradients[i];
+    }
+  }
+}
+
+void Driver::end_step(int step) {
+  for (const Late& late : late_) observer_.observe(late.place, "input gradient at the end of the step", late.gradient);
+  late_.clear();
+  for (const auto& [place, sum] : sums_) {
+    observer_.observe({step, 0, 0, place.first}, fmt::format("sum of the gradients of parameter {}", place.second), sum);
+  }
+  for (int layer = 0; layer < model_.spec().plan.layers(); ++layer) {
+    const Tensors buffers = buffers_of(model_.module(layer));
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      observer_.observe({step, 0, 0, layer}, fmt::format("buffer {}", i), buffers[i]);
+    }
+  }
+  model_.update(sums_);
+  sums_.clear();
+  observer_.flush();
+}
+
+void Driver::note_address(const Place& place, const std::string& what, const at::Tensor& tensor) {
+  if (!addresses_) return;
+  const Plan& plan = model_.spec().plan;
+  const int frame = plan.frame(place.chunk, place.microbatch % plan.ring_length, place.layer);
+  if (const void* const first = addresses_->note(frame, what, tensor.const_data_ptr())) {
+    address_faults_.push_back(fmt::format("step {}, microbatch {}, chunk {}, layer {}, {}: found {}, expected {} as at first",
+                                          place.step, place.microbatch, place.chunk, place.layer, what,
+                                          fmt::ptr(tensor.const_data_ptr()), fmt::ptr(first)));
+  }
+}
+
+}  // namespace slotgraph::fuzz

@@ -1,0 +1,68 @@
+// Drives one set of callables through the steps of a case. The same code for every execution.
+#ifndef FUZZ_EXECUTE_DRIVER_H_
+#define FUZZ_EXECUTE_DRIVER_H_
+
+#include <map>
+#include <string>
+
+#include "core/graph/callables.h"
+#include "fuzz/execute/model.h"
+#include "fuzz/execute/observer.h"
+
+namespace slotgraph::fuzz {
+
+// Addresses that equal slots must share.
+class AddressBook {
+ public:
+  // Notes the address of a frame's tensor; returns what it was at first if that differs, else null.
+  const void* note(int frame, const std::string& what, const void* address);
+
+ private:
+  std::map<std::pair<int, std::string>, const void*> first_;
+};
+
+class Driver {
+ public:
+  // With `addresses`, output 0 and the leading input's gradient of every frame are noted there.
+  Driver(Model& model, CallableSet& callables, Observer& observer, AddressBook* addresses)
+      : model_(model), callables_(callables), observer_(observer), addresses_(addresses) {}
+
+  // Starts from the initial parameters, buffers and generator. Ends with everything released.
+  void run();
+
+  std::uint64_t replays() const { return replays_; }
+  const std::vector<std::string>& address_faults() const { return address_faults_; }
+
+ private:
+  struct Flight {
+    Inputs inputs;
+    Tensors outputs;
+  };
+  struct Late {
+    Place place;
+    at::Tensor gradient;
+  };
+  void step(int step);
+  void forward(const Place& event, int variant);
+  void backward(const Place& event, int variant);
+  // The gradient of the layer's first input.
+  at::Tensor backward_layer(const Place& place, int variant, const at::Tensor& incoming);
+  void accumulate(int flat_layer, const Tensors& gradients, std::size_t inputs);
+  void end_step(int step);
+  void note_address(const Place& place, const std::string& what, const at::Tensor& tensor);
+  int branch(const Place& place, int variant) const;
+
+  Model& model_;
+  CallableSet& callables_;
+  Observer& observer_;
+  AddressBook* addresses_;
+  std::map<std::tuple<int, int, int>, Flight> flights_;  // by microbatch, chunk, layer
+  std::map<std::pair<int, int>, at::Tensor> sums_;
+  std::vector<Late> late_;  // gradient of the newest backward event: valid until the end of the next one
+  std::uint64_t replays_ = 0;
+  std::vector<std::string> address_faults_;
+};
+
+}  // namespace slotgraph::fuzz
+
+#endif  // FUZZ_EXECUTE_DRIVER_H_

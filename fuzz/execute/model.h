@@ -1,0 +1,65 @@
+// The model of a case on the device: modules, the tensors that drive them, and their initial state.
+#ifndef FUZZ_EXECUTE_MODEL_H_
+#define FUZZ_EXECUTE_MODEL_H_
+
+#include <map>
+#include <vector>
+
+#include "core/graph/graph_module.h"
+#include "core/models/blocks.h"
+#include "fuzz/case/case.h"
+
+namespace slotgraph::fuzz {
+
+// What a tensor of the driver belongs to.
+struct Place {
+  int step = 0;
+  int microbatch = 0;
+  int chunk = 0;
+  int layer = 0;  // inside the chunk
+};
+
+class Model {
+ public:
+  explicit Model(const Case& value);
+
+  const Case& spec() const { return case_; }
+  int flat_layer(int chunk, int layer) const;
+  const GraphModule& module(int flat_layer) const { return modules_[flat_layer]; }
+  // One entry for each variant and layer; variants share modules.
+  std::vector<GraphModule> modules_of_variants() const;
+  // One entry for each branch. Runs the layers once to learn strides.
+  std::vector<Inputs> samples();
+
+  // Whether the first input, or any input or parameter, of a layer has a gradient.
+  bool input_gradient(int chunk, int layer) const;
+  bool differentiable(int chunk, int layer) const;
+
+  // Inputs of a layer for one microbatch: `first` and generated extra inputs, as leaves with their gradient wishes.
+  Inputs inputs(const Place& place, int variant, const at::Tensor& first);
+  // Generated values for the first input of a chunk, and for the gradient of its output (in the output's layout).
+  at::Tensor first_input(const Place& place, int variant) const;
+  at::Tensor output_gradient(const Place& place, const at::Tensor& output) const;
+
+  // Writes the initial parameters, buffers and generator state back.
+  void reset();
+  // Adds -1/8 of the gradient sums to the parameters, in place. Sums are by layer and parameter.
+  void update(const std::map<std::pair<int, int>, at::Tensor>& sums);
+
+ private:
+  at::Tensor values(at::IntArrayRef sizes, std::uint64_t key, double scale) const;
+
+  const Case& case_;
+  std::vector<GraphModule> modules_;
+  std::vector<const BlockKind*> kinds_;
+  std::vector<Tensors> initial_;  // parameters, then buffers, of each layer
+  // Inputs that all frames of a microbatch share, by (step, microbatch, input name).
+  std::map<std::tuple<int, int, std::string>, at::Tensor> shared_;
+};
+
+// The tensor's values in this layout; the tensor itself if it has it already.
+at::Tensor to_layout(const at::Tensor& tensor, at::IntArrayRef sizes, at::IntArrayRef strides);
+
+}  // namespace slotgraph::fuzz
+
+#endif  // FUZZ_EXECUTE_MODEL_H_
