@@ -141,6 +141,14 @@ TEST_F(CaptureTest, WaitingForACapturingStreamSpoilsIt) {
   expect_spoilt(stream_);
 }
 
+TEST_F(CaptureTest, SpoiltCaptureTakesNoMoreWork) {
+  EXPECT_OK(begin_capture(stream_));
+  EXPECT_EQ(cudaStreamQuery(stream_), cudaErrorStreamCaptureUnsupported);
+  EXPECT_EQ(work(stream_), cudaErrorStreamCaptureInvalidated);
+  EXPECT_EQ(begin_capture(stream_), cudaErrorIllegalState);
+  expect_spoilt(stream_);
+}
+
 TEST_F(CaptureTest, CapturedEventHasNoStatus) {
   const Event event;
   EXPECT_OK(begin_capture(stream_));

