@@ -23,6 +23,7 @@ constexpr ErrorText kErrors[] = {
     SLOTGRAPH_ERROR(cudaSuccess, "no error"),
     SLOTGRAPH_ERROR(cudaErrorInvalidValue, "invalid argument"),
     SLOTGRAPH_ERROR(cudaErrorMemoryAllocation, "out of memory"),
+    SLOTGRAPH_ERROR(cudaErrorInvalidMemcpyDirection, "invalid copy direction for memcpy"),
     SLOTGRAPH_ERROR(cudaErrorInitializationError, "initialization error"),
     SLOTGRAPH_ERROR(cudaErrorInvalidDevice, "invalid device ordinal"),
     SLOTGRAPH_ERROR(cudaErrorNoDevice, "no CUDA-capable device is detected"),
@@ -76,21 +77,14 @@ SLOTGRAPH_API const char* cudaGetErrorString(cudaError_t error) {
 }
 
 SLOTGRAPH_API cudaError_t cudaGetLastError() {
-  cudaError_t found = cudaSuccess;
-  const cudaError_t failed = entry(Call::cudaGetLastError, [&](Runtime&, Runtime::Lock&) {
-    found = std::exchange(this_thread().last_error, cudaSuccess);
-    return cudaSuccess;
+  return entry(Call::cudaGetLastError, [](Runtime&, Runtime::Lock&) {
+    return std::exchange(this_thread().last_error, cudaSuccess);
   });
-  return failed != cudaSuccess ? failed : found;
 }
 
 SLOTGRAPH_API cudaError_t cudaPeekAtLastError() {
-  cudaError_t found = cudaSuccess;
-  const cudaError_t failed = entry(Call::cudaPeekAtLastError, [&](Runtime&, Runtime::Lock&) {
-    found = this_thread().last_error;
-    return cudaSuccess;
-  });
-  return failed != cudaSuccess ? failed : found;
+  return entry(Call::cudaPeekAtLastError,
+               [](Runtime&, Runtime::Lock&) { return this_thread().last_error; });
 }
 
 SLOTGRAPH_API cudaError_t cudaGetDeviceCount(int* count) {

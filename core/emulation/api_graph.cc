@@ -16,12 +16,12 @@ void write(T* target, T value) {
 // The two-call convention of list queries: without an array the count; with one, as many as fit.
 template <typename T>
 void write_list(const std::vector<T>& found, T* array, std::size_t* count) {
+  const std::size_t fitting = array ? std::min(found.size(), *count) : found.size();
   if (array) {
-    const std::size_t fitting = std::min(found.size(), *count);
     std::copy_n(found.begin(), fitting, array);
     std::fill(array + fitting, array + *count, T{});
   }
-  *count = found.size();
+  *count = fitting;
 }
 
 }  // namespace
@@ -61,6 +61,7 @@ SLOTGRAPH_API cudaError_t cudaStreamIsCapturing(cudaStream_t handle,
         Stream* const stream = runtime.find_stream(handle);
         if (!stream) return cudaErrorInvalidResourceHandle;
         if (!status) return cudaErrorInvalidValue;
+        if (const cudaError_t error = runtime.check_legacy(stream, false)) return error;
         *status = !stream->capture               ? cudaStreamCaptureStatusNone
                   : stream->capture->invalidated ? cudaStreamCaptureStatusInvalidated
                                                  : cudaStreamCaptureStatusActive;
@@ -82,12 +83,12 @@ SLOTGRAPH_API cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle,
         Stream* const stream = runtime.find_stream(handle);
         if (!stream) return cudaErrorInvalidResourceHandle;
         if (!status) return cudaErrorInvalidValue;
-        write(edges, static_cast<const cudaGraphEdgeData*>(nullptr));
+        if (const cudaError_t error = runtime.check_legacy(stream, false)) return error;
         if (!stream->capture) {
           *status = cudaStreamCaptureStatusNone;
-          write(count, size_t{0});
           return cudaSuccess;
         }
+        write(edges, static_cast<const cudaGraphEdgeData*>(nullptr));
         *status = stream->capture->invalidated ? cudaStreamCaptureStatusInvalidated
                                                : cudaStreamCaptureStatusActive;
         write(id, stream->capture->id);
@@ -191,7 +192,7 @@ SLOTGRAPH_API cudaError_t cudaGraphGetNodes(cudaGraph_t handle, cudaGraphNode_t*
 }
 
 SLOTGRAPH_API cudaError_t cudaGraphGetEdges(cudaGraph_t handle, cudaGraphNode_t* from,
-                                            cudaGraphNode_t* to, cudaGraphEdgeData*,
+                                            cudaGraphNode_t* to, cudaGraphEdgeData* data,
                                             size_t* count) {
   return entry(
       Call::cudaGraphGetEdges,
@@ -208,6 +209,7 @@ SLOTGRAPH_API cudaError_t cudaGraphGetEdges(cudaGraph_t handle, cudaGraphNode_t*
         }
         std::size_t both = *count;
         write_list(sources, from, &both);
+        if (from && data) std::fill_n(data, both, cudaGraphEdgeData{});
         write_list(targets, to, count);
         return cudaSuccess;
       },
@@ -227,8 +229,8 @@ SLOTGRAPH_API cudaError_t cudaGraphNodeGetType(cudaGraphNode_t handle, cudaGraph
 }
 
 SLOTGRAPH_API cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t handle,
-                                                       cudaGraphNode_t* array, cudaGraphEdgeData*,
-                                                       size_t* count) {
+                                                       cudaGraphNode_t* array,
+                                                       cudaGraphEdgeData* data, size_t* count) {
   return entry(
       Call::cudaGraphNodeGetDependencies,
       [=](Runtime& runtime, Runtime::Lock&) {
@@ -238,6 +240,7 @@ SLOTGRAPH_API cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t handle,
         for (Node* node : it->second->dependencies)
           found.push_back(reinterpret_cast<cudaGraphNode_t>(node));
         write_list(found, array, count);
+        if (array && data) std::fill_n(data, *count, cudaGraphEdgeData{});
         return cudaSuccess;
       },
       handle, array, count);
@@ -268,7 +271,8 @@ SLOTGRAPH_API cudaError_t cudaUserObjectRelease(cudaUserObject_t handle, unsigne
       Call::cudaUserObjectRelease,
       [&](Runtime& runtime, Runtime::Lock&) {
         const auto it = runtime.user_objects.find(handle);
-        if (it == runtime.user_objects.end() || count != 1) return cudaErrorInvalidValue;
+        if (it == runtime.user_objects.end()) return cudaErrorInvalidValue;
+        if (count != 1) return cudaErrorNotSupported;
         doomed = std::move(it->second);
         runtime.user_objects.erase(it);
         return cudaSuccess;
@@ -284,7 +288,8 @@ SLOTGRAPH_API cudaError_t cudaGraphRetainUserObject(cudaGraph_t handle,
       [=](Runtime& runtime, Runtime::Lock&) {
         Graph* const graph = runtime.find_capturing_or_finished(handle);
         const auto it = runtime.user_objects.find(object_handle);
-        if (!graph || it == runtime.user_objects.end() || count != 1) return cudaErrorInvalidValue;
+        if (!graph || it == runtime.user_objects.end()) return cudaErrorInvalidValue;
+        if (count != 1) return cudaErrorNotSupported;
         graph->objects.push_back(it->second);
         if (flags & cudaGraphUserObjectMove) runtime.user_objects.erase(it);
         return cudaSuccess;

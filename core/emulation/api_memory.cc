@@ -25,37 +25,36 @@ bool valid_copy(Runtime& runtime, void* to, const void* from, std::size_t bytes,
                          (kind == cudaMemcpyDefault && place_of(runtime, to) == Place::kDevice);
   const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice ||
                            (kind == cudaMemcpyDefault && place_of(runtime, from) == Place::kDevice);
-  if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) return false;
   return to && from && (!to_device || device_range(to)) && (!from_device || device_range(from));
 }
 
 // Copies in stream order. Pageable sources are read at the call; copies to pageable memory wait for
-// the stream.
+// the stream. A captured copy does neither: the launch reads and writes.
 cudaError_t copy(Runtime& runtime, Runtime::Lock& lock, void* to, const void* from,
                  std::size_t bytes, cudaMemcpyKind kind, cudaStream_t handle, bool blocking) {
   Stream* const stream = runtime.find_stream(handle);
   if (!stream) return cudaErrorInvalidResourceHandle;
   if (bytes == 0) return cudaSuccess;
+  if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault)
+    return cudaErrorInvalidMemcpyDirection;
   if (!valid_copy(runtime, to, from, bytes, kind)) return cudaErrorInvalidValue;
   const bool pageable_source = place_of(runtime, from) == Place::kPageable;
   const bool pageable_target = place_of(runtime, to) == Place::kPageable;
-  if (stream->capture && (blocking || pageable_source || pageable_target)) {
-    runtime.invalidate(*stream->capture);
-    return cudaErrorStreamCaptureUnsupported;
-  }
+  const bool captured = stream->capture != nullptr;
   Work work;
   work.kind = Work::Kind::kCopy;
   work.destination = to;
   work.source = from;
   work.bytes = bytes;
-  if (pageable_source) {
+  if (pageable_source && !captured) {
     const auto* begin = static_cast<const std::uint8_t*>(from);
     work.snapshot = std::make_shared<std::vector<std::uint8_t>>(begin, begin + bytes);
   }
   if (const cudaError_t error =
           runtime.submit(lock, stream, std::move(work), cudaGraphNodeTypeMemcpy))
     return error;
-  return blocking || pageable_target ? runtime.run_until(lock, stream->tail) : cudaSuccess;
+  return (blocking || pageable_target) && !captured ? runtime.run_until(lock, {stream->tail})
+                                                    : cudaSuccess;
 }
 
 cudaError_t fill(Runtime& runtime, Runtime::Lock& lock, void* to, int value, std::size_t bytes,
@@ -113,7 +112,12 @@ SLOTGRAPH_API cudaError_t cudaFree(void* pointer) {
 SLOTGRAPH_API cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned int flags) {
   return entry(
       Call::cudaHostAlloc,
-      [=](Runtime& runtime, Runtime::Lock&) { return allocate_pinned(runtime, pointer, bytes); },
+      [=](Runtime& runtime, Runtime::Lock&) {
+        constexpr unsigned int known =
+            cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
+        if (flags & ~known) return cudaErrorInvalidValue;
+        return allocate_pinned(runtime, pointer, bytes);
+      },
       pointer, bytes, flags);
 }
 
@@ -183,7 +187,6 @@ SLOTGRAPH_API cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes,
   return entry(
       Call::cudaMemcpy,
       [=](Runtime& runtime, Runtime::Lock& lock) {
-        if (const cudaError_t error = runtime.check_unsafe_call()) return error;
         return copy(runtime, lock, to, from, bytes, kind, nullptr, true);
       },
       to, from, bytes, static_cast<int>(kind));
@@ -217,7 +220,6 @@ SLOTGRAPH_API cudaError_t cudaMemset(void* to, int value, size_t bytes) {
   return entry(
       Call::cudaMemset,
       [=](Runtime& runtime, Runtime::Lock& lock) {
-        if (const cudaError_t error = runtime.check_unsafe_call()) return error;
         return fill(runtime, lock, to, value, bytes, nullptr);
       },
       to, value, bytes);

@@ -16,7 +16,7 @@ cudaError_t create(Runtime& runtime, cudaStream_t* stream, unsigned int flags, i
 
 cudaError_t create_event(Runtime& runtime, cudaEvent_t* event, unsigned int flags) {
   constexpr unsigned int known = cudaEventBlockingSync | cudaEventDisableTiming;
-  if (!event) return cudaErrorInvalidValue;
+  if (!event || flags & ~(known | cudaEventInterprocess)) return cudaErrorInvalidValue;
   if (flags & ~known) return cudaErrorNotSupported;  // interprocess events
   auto created = std::make_unique<Event>();
   created->timing = !(flags & cudaEventDisableTiming);
@@ -37,13 +37,21 @@ cudaError_t check_stream_status(Runtime& runtime, Stream* stream) {
     runtime.invalidate(*stream->capture);
     return cudaErrorStreamCaptureUnsupported;
   }
+  if (const cudaError_t error = runtime.check_legacy(stream)) return error;
   return runtime.check_unsafe_call();
 }
 
+// The same without spoiling it. An event of a capture that has ended is no longer usable.
+cudaError_t check_captured(const Event& event) {
+  if (!event.captured) return cudaSuccess;
+  const auto capture = event.capture.lock();
+  return capture && capture->graph ? cudaErrorCapturedEvent : cudaErrorInvalidValue;
+}
+
 cudaError_t check_event_status(Runtime& runtime, Event* event) {
-  if (event->captured) {
+  if (const cudaError_t error = check_captured(*event)) {
     if (const auto capture = event->capture.lock()) runtime.invalidate(*capture);
-    return cudaErrorCapturedEvent;
+    return error;
   }
   return runtime.check_unsafe_call();
 }
@@ -93,7 +101,7 @@ SLOTGRAPH_API cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
         Stream* const stream = runtime.find_stream(handle);
         if (!stream) return cudaErrorInvalidResourceHandle;
         if (const cudaError_t error = check_stream_status(runtime, stream)) return error;
-        return runtime.run_until(lock, runtime.last_task(stream));
+        return runtime.run_until(lock, runtime.last_tasks(stream));
       },
       handle);
 }
@@ -106,8 +114,7 @@ SLOTGRAPH_API cudaError_t cudaStreamQuery(cudaStream_t handle) {
         if (!stream) return cudaErrorInvalidResourceHandle;
         if (const cudaError_t error = check_stream_status(runtime, stream)) return error;
         runtime.maybe_progress(lock, 4);
-        return runtime.scheduler.is_pending(runtime.last_task(stream)) ? cudaErrorNotReady
-                                                                       : cudaSuccess;
+        return runtime.any_pending(runtime.last_tasks(stream)) ? cudaErrorNotReady : cudaSuccess;
       },
       handle);
 }
@@ -180,7 +187,7 @@ SLOTGRAPH_API cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
         Event* const event = find_event(runtime, handle);
         if (!event) return cudaErrorInvalidResourceHandle;
         if (const cudaError_t error = check_event_status(runtime, event)) return error;
-        return runtime.run_until(lock, event->task);
+        return runtime.run_until(lock, {event->task});
       },
       handle);
 }
@@ -195,8 +202,9 @@ SLOTGRAPH_API cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t 
         Event* const end = find_event(runtime, end_handle);
         if (!milliseconds) return cudaErrorInvalidValue;
         if (!start || !end || !start->timing || !end->timing) return cudaErrorInvalidResourceHandle;
-        if (!start->recorded || !end->recorded || start->captured || end->captured)
-          return cudaErrorInvalidResourceHandle;
+        if (!start->recorded || !end->recorded) return cudaErrorInvalidResourceHandle;
+        if (const cudaError_t error = check_captured(*start)) return error;
+        if (const cudaError_t error = check_captured(*end)) return error;
         if (runtime.scheduler.is_pending(start->task) || runtime.scheduler.is_pending(end->task)) {
           return cudaErrorNotReady;
         }

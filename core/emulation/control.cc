@@ -72,9 +72,10 @@ SLOTGRAPH_API void slotgraph_emulation_read_log(void (*line)(const char*, void*)
 }
 
 SLOTGRAPH_API void slotgraph_emulation_raise(int error) {
-  locked([=](Runtime& runtime) {
+  std::vector<Work> dropped;  // dies without the lock
+  locked([&](Runtime& runtime) {
     if (runtime.sticky == cudaSuccess) runtime.sticky = static_cast<cudaError_t>(error);
-    runtime.scheduler.drop();
+    dropped = runtime.scheduler.drop();
   });
 }
 

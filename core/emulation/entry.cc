@@ -14,7 +14,9 @@ cudaError_t close_call(Runtime& runtime, trace::Call call,
   ThreadState& thread = this_thread();
   if (thread.ordinal < 0) thread.ordinal = runtime.threads++;
   runtime.log.append({++runtime.sequence, call, thread.ordinal, arguments, result});
-  if (result != cudaSuccess) thread.last_error = result;
+  const bool is_report = call == trace::Call::cudaGetLastError ||
+                         call == trace::Call::cudaPeekAtLastError || result == cudaErrorNotReady;
+  if (result != cudaSuccess && !is_report) thread.last_error = result;
   return result;
 }
 

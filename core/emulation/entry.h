@@ -34,9 +34,11 @@ cudaError_t close_call(Runtime& runtime, trace::Call call,
 template <typename Body, typename... Arguments>
 cudaError_t entry(trace::Call call, Body body, Arguments... arguments) noexcept {
   Runtime& runtime = Runtime::instance();
+  std::vector<std::shared_ptr<const void>> discarded;  // dies after the lock
   Runtime::Lock lock = runtime.lock();
   cudaError_t result = open_call(runtime, call);
   if (result == cudaSuccess) result = body(runtime, lock);
+  discarded.swap(runtime.discarded);
   return close_call(runtime, call, {as_argument(arguments)...}, result);
 }
 

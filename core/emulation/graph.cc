@@ -2,7 +2,16 @@
 
 #include <utility>
 
+#include "core/emulation/runtime.h"
+
 namespace slotgraph::emulation {
+
+// Like a host function, it may not call the runtime.
+UserObject::~UserObject() {
+  const bool before = std::exchange(this_thread().in_host_function, true);
+  destroy(pointer);
+  this_thread().in_host_function = before;
+}
 
 Node* Graph::add(Work work, cudaGraphNodeType type, std::vector<Node*> dependencies) {
   auto node = std::make_unique<Node>();

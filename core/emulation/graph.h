@@ -27,7 +27,7 @@ struct Node {
 // Calls `destroy` when the last reference is gone (cudaUserObject).
 struct UserObject {
   UserObject(void* pointer, cudaHostFn_t destroy) : pointer(pointer), destroy(destroy) {}
-  ~UserObject() { destroy(pointer); }
+  ~UserObject();
   UserObject(const UserObject&) = delete;
   UserObject& operator=(const UserObject&) = delete;
   void* pointer;
@@ -52,6 +52,7 @@ struct ExecutableGraph {
   };
   explicit ExecutableGraph(const Graph& graph);
   std::vector<Step> steps;
+  mutable TaskId newest_launch = 0;  // launches of one executable graph never overlap
   std::vector<std::shared_ptr<UserObject>> objects;
 };
 

@@ -22,15 +22,17 @@ Runtime& Runtime::instance() {
   return *runtime;
 }
 
-Stream* Runtime::find_stream(cudaStream_t handle) {
-  if (handle == nullptr || handle == cudaStreamLegacy) {
-    auto& legacy = legacy_[this_thread().device];
-    if (!legacy) {
-      legacy = std::make_unique<Stream>();
-      legacy->device = this_thread().device;
-    }
-    return legacy.get();
+Stream* Runtime::legacy_stream(int device) {
+  auto& legacy = legacy_[device];
+  if (!legacy) {
+    legacy = std::make_unique<Stream>();
+    legacy->device = device;
   }
+  return legacy.get();
+}
+
+Stream* Runtime::find_stream(cudaStream_t handle) {
+  if (handle == nullptr || handle == cudaStreamLegacy) return legacy_stream(this_thread().device);
   const auto it = streams_.find(handle);
   return it == streams_.end() ? nullptr : it->second.get();
 }
@@ -53,44 +55,61 @@ cudaError_t Runtime::destroy_stream(Stream* stream) {
   for (const auto& capture : captures_) {
     if (capture->origin == stream) capture->origin = nullptr;
   }
+  if (stream->blocking) {
+    std::vector<TaskId>& orphans = legacy_stream(stream->device)->orphans;
+    std::erase_if(orphans, [this](TaskId task) { return !scheduler.is_pending(task); });
+    orphans.push_back(stream->tail);
+    orphans.insert(orphans.end(), stream->waits.begin(), stream->waits.end());
+  }
   streams_.erase(stream);
-  std::erase_if(captures_, [](const auto& capture) { return capture->streams.empty(); });
+  std::erase_if(captures_, [this](const auto& capture) {
+    if (!capture->streams.empty()) return false;
+    discard(std::move(capture->graph));
+    return true;
+  });
   return cudaSuccess;
 }
 
-// Every blocking stream waits for the legacy stream and the other way round.
-std::vector<TaskId> Runtime::dependencies(Stream* stream) {
-  std::vector<TaskId> result = std::exchange(stream->waits, {});
-  result.push_back(stream->tail);
-  const auto legacy = legacy_.find(stream->device);
-  const bool is_legacy = legacy != legacy_.end() && legacy->second.get() == stream;
-  if (is_legacy) {
-    for (const auto& [handle, other] : streams_) {
-      if (other->blocking && other->device == stream->device) result.push_back(other->tail);
-    }
-  } else if (stream->blocking && legacy != legacy_.end()) {
-    result.push_back(legacy->second->tail);
+std::vector<TaskId> Runtime::last_tasks(Stream* stream) {
+  std::vector<TaskId> result;
+  const auto add = [&](const Stream& other) {
+    result.push_back(other.tail);
+    result.insert(result.end(), other.waits.begin(), other.waits.end());
+    result.insert(result.end(), other.orphans.begin(), other.orphans.end());
+  };
+  add(*stream);
+  if (stream != legacy_stream(stream->device)) return result;
+  for (const auto& [handle, other] : streams_) {
+    if (other->blocking && other->device == stream->device) add(*other);
   }
   return result;
 }
 
-TaskId Runtime::last_task(Stream* stream) {
-  if (stream->waits.empty()) return stream->tail;
-  stream->tail = scheduler.submit({}, dependencies(stream));
-  return stream->tail;
+// Every blocking stream waits for the legacy stream and the other way round.
+std::vector<TaskId> Runtime::dependencies(Stream* stream) {
+  std::vector<TaskId> result = last_tasks(stream);
+  stream->waits.clear();
+  stream->orphans.clear();
+  const Stream* const legacy = legacy_stream(stream->device);
+  if (stream->blocking && stream != legacy) {
+    result.push_back(legacy->tail);
+    result.insert(result.end(), legacy->waits.begin(), legacy->waits.end());
+  }
+  return result;
 }
 
 // Work on the legacy stream is an implicit dependency of every blocking stream, so it cannot run
-// while one captures.
-cudaError_t Runtime::legacy_refusal(const Stream* stream) {
-  const auto legacy = legacy_.find(stream->device);
-  if (legacy == legacy_.end() || legacy->second.get() != stream) return cudaSuccess;
+// while one captures, in whatever mode.
+cudaError_t Runtime::check_legacy(const Stream* stream, bool invalidates) {
+  if (stream != legacy_stream(stream->device)) return cudaSuccess;
   cudaError_t result = cudaSuccess;
   for (const auto& capture : captures_) {
     const bool blocking = std::any_of(capture->streams.begin(), capture->streams.end(),
-                                      [](const Stream* member) { return member->blocking; });
-    if (!blocking || capture->mode == cudaStreamCaptureModeRelaxed) continue;
-    invalidate(*capture);
+                                      [stream](const Stream* member) {
+                                        return member->blocking && member->device == stream->device;
+                                      });
+    if (!blocking) continue;
+    if (invalidates) invalidate(*capture);
     result = cudaErrorStreamCaptureImplicit;
   }
   return result;
@@ -104,7 +123,7 @@ cudaError_t Runtime::submit(Lock& lock, Stream* stream, Work work, cudaGraphNode
     stream->terminals = {node};
     return cudaSuccess;
   }
-  if (const cudaError_t error = legacy_refusal(stream)) return error;
+  if (const cudaError_t error = check_legacy(stream)) return error;
   stream->tail = scheduler.submit(std::move(work), dependencies(stream));
   while (scheduler.pending() > kQueueLimit && sticky == cudaSuccess) step(lock);
   maybe_progress(lock, 8);
@@ -139,7 +158,10 @@ cudaError_t Runtime::wait(Stream* stream, Event* event) {
   if (!event->recorded) return cudaSuccess;
   if (event->captured) {
     const auto capture = event->capture.lock();
-    if (!capture || !capture->graph) return cudaErrorCapturedEvent;
+    if (!capture || !capture->graph) {  // that capture has ended
+      if (stream->capture) invalidate(*stream->capture);
+      return cudaErrorInvalidValue;
+    }
     if (capture->invalidated) return cudaErrorStreamCaptureInvalidated;
     const auto legacy = legacy_.find(stream->device);
     if (legacy != legacy_.end() && legacy->second.get() == stream) {
@@ -176,10 +198,12 @@ cudaError_t Runtime::wait(Stream* stream, Event* event) {
 cudaError_t Runtime::launch(Lock& lock, Stream* stream,
                             std::shared_ptr<const ExecutableGraph> graph) {
   if (stream->capture) return cudaErrorNotSupported;  // child graphs
-  if (const cudaError_t error = legacy_refusal(stream)) return error;
+  if (const cudaError_t error = check_legacy(stream)) return error;
   Work marker;
   marker.keep_alive = graph;
-  const TaskId begin = scheduler.submit(marker, dependencies(stream));
+  std::vector<TaskId> needed = dependencies(stream);
+  needed.push_back(graph->newest_launch);
+  const TaskId begin = scheduler.submit(marker, needed);
   std::vector<TaskId> steps;
   std::vector<TaskId> leaves{begin};
   for (const auto& step : graph->steps) {
@@ -189,6 +213,7 @@ cudaError_t Runtime::launch(Lock& lock, Stream* stream,
     if (step.is_leaf) leaves.push_back(steps.back());
   }
   stream->tail = scheduler.submit(marker, leaves);
+  graph->newest_launch = stream->tail;
   while (scheduler.pending() > kQueueLimit && sticky == cudaSuccess) step(lock);
   maybe_progress(lock, 4);
   return cudaSuccess;
@@ -234,8 +259,13 @@ void Runtime::step(Lock& lock) {
   lock.lock();
 }
 
-cudaError_t Runtime::run_until(Lock& lock, TaskId task) {
-  while (sticky == cudaSuccess && scheduler.is_pending(task)) step(lock);
+bool Runtime::any_pending(const std::vector<TaskId>& tasks) const {
+  return std::any_of(tasks.begin(), tasks.end(),
+                     [this](TaskId task) { return scheduler.is_pending(task); });
+}
+
+cudaError_t Runtime::run_until(Lock& lock, const std::vector<TaskId>& tasks) {
+  while (sticky == cudaSuccess && any_pending(tasks)) step(lock);
   return sticky;
 }
 
@@ -283,30 +313,29 @@ cudaError_t Runtime::end_capture(Stream* stream, Graph** graph) {
     invalidate(*capture);
     return cudaErrorStreamCaptureUnmatched;
   }
-  if (capture->mode != cudaStreamCaptureModeRelaxed &&
-      capture->thread != std::this_thread::get_id()) {
-    return cudaErrorStreamCaptureWrongThread;
-  }
+  const bool wrong_thread = capture->mode != cudaStreamCaptureModeRelaxed &&
+                            capture->thread != std::this_thread::get_id();
   const std::vector<Node*> joined = stream->terminals;
   leave_capture(capture);
-  const std::unique_ptr<Graph> captured = std::move(capture->graph);
-  const auto forget = [&] {
-    for (const auto& node : captured->nodes) nodes.erase(node.get());
-  };
-  if (capture->invalidated) {
-    forget();
-    return cudaErrorStreamCaptureInvalidated;
+  std::unique_ptr<Graph> captured = std::move(capture->graph);
+  if (wrong_thread || capture->invalidated) {
+    discard(std::move(captured));
+    return wrong_thread ? cudaErrorStreamCaptureWrongThread : cudaErrorStreamCaptureInvalidated;
   }
   for (Node* leaf : captured->leaves()) {
     if (std::find(joined.begin(), joined.end(), leaf) == joined.end()) {
-      forget();
+      discard(std::move(captured));
       return cudaErrorStreamCaptureUnjoined;
     }
   }
-  auto owned = std::make_unique<Graph>(std::move(*captured));
-  *graph = owned.get();
-  graphs[*graph] = std::move(owned);
+  *graph = captured.get();
+  graphs[*graph] = std::move(captured);
   return cudaSuccess;
+}
+
+void Runtime::discard(std::unique_ptr<Graph> graph) {
+  for (const auto& node : graph->nodes) nodes.erase(node.get());
+  discarded.push_back(std::move(graph));
 }
 
 Graph* Runtime::find_capturing_or_finished(cudaGraph_t handle) {

@@ -27,8 +27,9 @@ struct Stream {
   int device = 0;
   bool blocking = true;  // waits for, and is waited for by, the legacy stream
   int priority = 0;
-  TaskId tail = 0;            // newest task of this stream
-  std::vector<TaskId> waits;  // event waits that the next task takes over
+  TaskId tail = 0;              // newest task of this stream
+  std::vector<TaskId> waits;    // event waits that the next task takes over
+  std::vector<TaskId> orphans;  // legacy stream: the last tasks of destroyed blocking streams
   std::shared_ptr<Capture> capture;
   std::vector<Node*> terminals;  // while capturing: what the next node depends on
 };
@@ -73,12 +74,13 @@ class Runtime {
   cudaError_t launch(Lock& lock, Stream* stream, std::shared_ptr<const ExecutableGraph> graph);
   // Runs work until the task, or everything, is done. Returns the sticky error if one is set by
   // then.
-  cudaError_t run_until(Lock& lock, TaskId task);
+  cudaError_t run_until(Lock& lock, const std::vector<TaskId>& tasks);
   cudaError_t run_all(Lock& lock);
   // With an adversarial seed, sometimes runs a little work that nobody waits for.
   void maybe_progress(Lock& lock, std::uint64_t one_in);
   // What a synchronisation of this stream waits for.
-  TaskId last_task(Stream* stream);
+  std::vector<TaskId> last_tasks(Stream* stream);
+  bool any_pending(const std::vector<TaskId>& tasks) const;
 
   // Captures.
   cudaError_t begin_capture(Stream* stream, cudaStreamCaptureMode mode);
@@ -90,6 +92,8 @@ class Runtime {
   cudaError_t check_unsafe_call();
   // The same for a call that would wait for every stream of the device.
   cudaError_t check_device_wait();
+  // The error of using the legacy stream while a blocking stream of its device captures.
+  cudaError_t check_legacy(const Stream* stream, bool invalidates = true);
   void invalidate(Capture& capture) { capture.invalidated = true; }
 
   DeviceMemory device_memory;
@@ -107,6 +111,9 @@ class Runtime {
   std::map<const void*, std::shared_ptr<const ExecutableGraph>> executables;
   std::map<const void*, std::shared_ptr<UserObject>> user_objects;
   std::map<const void*, Node*> nodes;
+  // What the entry point has to let go of once it has released the lock: user objects run host
+  // code.
+  std::vector<std::shared_ptr<const void>> discarded;
 
  private:
   Runtime() = default;
@@ -114,7 +121,8 @@ class Runtime {
   void run(const Work& work);
   std::vector<TaskId> dependencies(Stream* stream);
   void leave_capture(const std::shared_ptr<Capture>& capture);
-  cudaError_t legacy_refusal(const Stream* stream);
+  void discard(std::unique_ptr<Graph> graph);
+  Stream* legacy_stream(int device);
 
   std::mutex mutex_;
   std::condition_variable idle_;

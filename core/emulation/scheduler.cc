@@ -43,9 +43,12 @@ void Scheduler::finish(TaskId task) {
   }
 }
 
-void Scheduler::drop() {
+std::vector<Work> Scheduler::drop() {
+  std::vector<Work> dropped;
+  for (auto& [id, task] : tasks_) dropped.push_back(std::move(task.work));
   tasks_.clear();
   ready_.clear();
+  return dropped;
 }
 
 }  // namespace slotgraph::emulation

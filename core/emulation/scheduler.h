@@ -56,8 +56,8 @@ class Scheduler {
   void finish(TaskId task);
   std::uint64_t finished() const { return finished_; }
 
-  // Forgets all work that has not run.
-  void drop();
+  // Forgets all work that has not run, and returns it: the caller decides when it dies.
+  std::vector<Work> drop();
 
   // A draw that decides whether work runs although nobody waits for it; always false with seed 0.
   bool chance(std::uint64_t one_in) { return adversarial() && random_.below(one_in) == 0; }
