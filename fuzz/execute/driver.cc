@@ -1,6 +1,7 @@
 #include "fuzz/execute/driver.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/add.h>
 #include <ATen/ops/clone.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -113,7 +114,7 @@ void Driver::accumulate(int flat_layer, const Tensors& gradients, std::size_t in
     at::Tensor& sum = sums_[{flat_layer, static_cast<int>(i - inputs)}];
     // The first one is kept, not copied: a gradient that does not own its memory shows at the end of the step.
     if (sum.defined()) {
-      sum = sum + gradients[i];
+      sum = at::add(sum, gradients[i]);
     } else {
       sum = gradients[i];
     }

@@ -1,0 +1,115 @@
+#include "fuzz/generate/generate.h"
+
+#include <rapidcheck.h>
+
+#include <algorithm>
+
+namespace slotgraph::fuzz {
+namespace {
+
+std::uint64_t split_mix(std::uint64_t z) {
+  z += 0x9E3779B97F4A7C15ull;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+  return z ^ (z >> 31);
+}
+
+// Draws from RapidCheck generators, one independent random stream for each draw.
+class Draw {
+ public:
+  explicit Draw(std::uint64_t seed) : random_(seed) {}
+
+  template <typename T>
+  T operator()(const rc::Gen<T>& generator) {
+    constexpr int size = 100;
+    return generator(random_.split(), size).value();
+  }
+  int below(int bound) { return (*this)(rc::gen::inRange(0, bound)); }
+  bool chance(int one_in) { return below(one_in) == 0; }
+  template <typename T>
+  T one_of(const std::vector<T>& choices) {
+    return choices[static_cast<std::size_t>(below(static_cast<int>(choices.size())))];
+  }
+
+ private:
+  rc::Random random_;
+};
+
+// All microbatches of the largest covered count up to 32; on plans with several variants at least two variants meet
+// inside the first ring length.
+ScheduleCase adversarial(Draw& draw, const Plan& plan) {
+  constexpr int most = 32;
+  int count = plan.covered_counts.front();
+  for (const int covered : plan.covered_counts) {
+    if (covered <= most) count = std::max(count, covered);
+  }
+  ScheduleCase schedule{"adversarial", {}};
+  const int style = draw.below(3);  // independent, runs of equal variants, strict rotation
+  for (int i = 0; i < count; ++i) {
+    const bool repeat = style == 1 && i > 0 && !draw.chance(3);
+    const int next = style == 2 ? (i % plan.variants()) : draw.below(plan.variants());
+    schedule.variants.push_back(repeat ? schedule.variants.back() : next);
+  }
+  const int window = std::min(count, plan.ring_length);
+  const auto first = schedule.variants.begin();
+  if (plan.variants() > 1 && window > 1 && std::all_of(first, first + window, [&](int v) { return v == *first; })) {
+    schedule.variants[static_cast<std::size_t>(1 + draw.below(window - 1))] = (*first + 1) % plan.variants();
+  }
+  return schedule;
+}
+
+std::vector<std::int64_t> token_counts(Draw& draw, const Plan& plan) {
+  const std::int64_t total = draw(rc::gen::inRange<std::int64_t>(8, 257));
+  const bool equal = draw.chance(2);
+  std::vector<std::int64_t> tokens;
+  for (const int cp : plan.cp_sizes) {
+    tokens.push_back(equal ? std::max<std::int64_t>(total / plan.cp_sizes.front(), 1) : std::max<std::int64_t>(total / cp, 1));
+  }
+  return tokens;
+}
+
+LayerCase layer(Draw& draw, const std::vector<std::string>& blocks) {
+  LayerCase value;
+  value.block = draw.one_of(blocks);
+  value.trainable = !draw.chance(6);
+  value.input_gradient = !draw.chance(5);
+  value.extra_gradients = !draw.chance(4);
+  return value;
+}
+
+}  // namespace
+
+std::uint64_t case_seed(std::uint64_t campaign_seed, std::uint64_t index) {
+  return split_mix(campaign_seed ^ (0x9E3779B97F4A7C15ull * (index + 1)));
+}
+
+Generated generate(const Sources& sources, std::uint64_t seed) {
+  Draw draw(seed);
+  Generated result;
+  Case& value = result.value;
+  value.seed = seed;
+  value.plan = draw.one_of(sources.plans);
+  result.plan = value.plan.name;
+  if (draw.chance(2)) {
+    const PublicSchedule schedule = draw.one_of(sources.schedules);
+    value.schedule = {schedule.name, fit(schedule, value.plan)};
+  } else {
+    value.schedule = adversarial(draw, value.plan);
+  }
+  result.schedule = value.schedule.source;
+  result.skipped = value.schedule.variants.empty();
+  // A model of a few kinds, as real ones are; now and then every layer is another one.
+  std::vector<std::string> kinds;
+  const int palette = 1 + draw.below(4);
+  for (int i = 0; i < palette; ++i) kinds.push_back(draw.one_of(sources.blocks));
+  for (int i = 0; i < value.plan.layers(); ++i) value.layers.push_back(layer(draw, kinds));
+  value.hidden = draw.one_of<std::int64_t>({8, 16, 24, 32});
+  value.dtype = draw.one_of<std::string>({"fp32", "fp32", "fp64", "bf16"});
+  value.tokens = token_counts(draw, value.plan);
+  value.order_seed = draw.chance(4) ? 0 : draw(rc::gen::arbitrary<std::uint64_t>());
+  value.addresses = draw.one_of<std::string>({"ascending", "descending", "seeded"});
+  value.poison = draw.one_of<int>({0xFF, 0xFF, 0x7F, 0x01});
+  return result;
+}
+
+}  // namespace slotgraph::fuzz

@@ -1,0 +1,79 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "core/error.h"
+#include "core/models/blocks.h"
+#include "core/plan/json/plan_json.h"
+#include "fuzz/generate/generate.h"
+
+namespace slotgraph::fuzz {
+namespace {
+
+std::vector<Plan> read_plans(const std::string& folder, const std::string& filter) {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".json") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  std::vector<Plan> plans;
+  for (const std::string& file : files) {
+    if (std::filesystem::path(file).stem().string().find(filter) == std::string::npos) continue;
+    const nlohmann::json json = read_json_file(file);
+    Plan plan = plan_from_public(JsonReader(json, file), PublicSlots::kCorrected);
+    check(plan);
+    if (plan.layers() > 0) plans.push_back(std::move(plan));
+  }
+  if (plans.empty()) {
+    throw Error({"F04", "--filter", "`" + filter + "`", "a part of the name of a plan with layers",
+                 "see core/plan/testdata for the names"});
+  }
+  return plans;
+}
+
+// JSON lines; microbatches are lists of groups [first_rank, cp_size, samples], the first of which has rank 0.
+std::vector<PublicSchedule> read_schedules(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw Error({"J01", path, "an unreadable file", "the public schedules", "check the path"});
+  std::vector<PublicSchedule> schedules;
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number) {
+    const nlohmann::json json = nlohmann::json::parse(line);
+    const JsonReader reader(json, fmt::format("{}:{}", path, number));
+    PublicSchedule schedule{fmt::format("{} {}", reader.field("distribution").text(), number), {}};
+    for (const JsonReader& microbatch : reader.field("microbatches").elements()) {
+      const auto groups = microbatch.elements();
+      if (groups.empty() || groups[0].elements().size() != 3) microbatch.refuse("groups [first_rank, cp_size, samples]");
+      schedule.cp_sizes.push_back(static_cast<int>(groups[0].elements()[1].integer(1, 1 << 20)));
+    }
+    schedules.push_back(std::move(schedule));
+  }
+  return schedules;
+}
+
+}  // namespace
+
+Sources read_sources(const std::string& plan_folder, const std::string& schedule_file, const std::string& filter) {
+  Sources sources{read_plans(plan_folder, filter), read_schedules(schedule_file), {}};
+  for (const BlockKind& kind : blocks()) sources.blocks.push_back(kind.name);
+  return sources;
+}
+
+std::vector<int> fit(const PublicSchedule& schedule, const Plan& plan) {
+  const std::set<int, std::greater<>> distinct(schedule.cp_sizes.begin(), schedule.cp_sizes.end());
+  int count = 0;
+  for (const int covered : plan.covered_counts) {
+    if (covered <= static_cast<int>(schedule.cp_sizes.size())) count = std::max(count, covered);
+  }
+  std::vector<int> variants;
+  for (int i = 0; i < count; ++i) {
+    const auto position = std::distance(distinct.begin(), distinct.find(schedule.cp_sizes[i]));
+    variants.push_back(std::min(static_cast<int>(position), plan.variants() - 1));
+  }
+  return variants;
+}
+
+}  // namespace slotgraph::fuzz
