@@ -56,6 +56,8 @@ class CallableSet {
   virtual Callable& at(int branch) = 0;
   // Tells the set about the backward event of a chunk without layers: it ends the life of a returned gradient.
   virtual void note_empty_backward(int chunk, int physical_slot) = 0;
+  // Ends a step: the gradient that the last backward event returned is no longer needed.
+  virtual void end_step() = 0;
   // Forgets all flights: every output and gradient handed out is invalid, later backwards of old nodes throw R03.
   virtual void reset() = 0;
   virtual MemoryUse memory() const = 0;

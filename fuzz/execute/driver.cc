@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "core/graph/calling_thread.h"
+
 namespace slotgraph::fuzz {
 
 const void* AddressBook::note(int frame, const std::string& what, const void* address) {
@@ -19,6 +21,7 @@ int Driver::branch(const Place& place, int variant) const {
 }
 
 void Driver::run() {
+  const CallingThreadGuard guard;
   model_.reset();
   for (int i = 0; i < model_.spec().steps; ++i) step(i);
 }
@@ -124,6 +127,7 @@ void Driver::accumulate(int flat_layer, const Tensors& gradients, std::size_t in
 void Driver::end_step(int step) {
   for (const Late& late : late_) observer_.observe(late.place, "input gradient at the end of the step", late.gradient);
   late_.clear();
+  callables_.end_step();
   for (const auto& [place, sum] : sums_) {
     observer_.observe({step, 0, 0, place.first}, fmt::format("sum of the gradients of parameter {}", place.second), sum);
   }

@@ -99,7 +99,7 @@ Inputs Model::inputs(const Place& place, int variant, const at::Tensor& first) {
     };
     at::Tensor tensor;
     if (extra.shared) {
-      at::Tensor& kept = shared_[{place.step, place.microbatch, extra.name}];
+      at::Tensor& kept = shared_[{place.step, place.microbatch, variant, extra.name}];
       if (!kept.defined()) kept = make();
       tensor = kept.detach();
     } else {

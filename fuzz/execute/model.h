@@ -53,8 +53,8 @@ class Model {
   std::vector<GraphModule> modules_;
   std::vector<const BlockKind*> kinds_;
   std::vector<Tensors> initial_;  // parameters, then buffers, of each layer
-  // Inputs that all frames of a microbatch share, by (step, microbatch, input name).
-  std::map<std::tuple<int, int, std::string>, at::Tensor> shared_;
+  // Inputs that all frames of a microbatch share, by (step, microbatch, variant, input name).
+  std::map<std::tuple<int, int, int, std::string>, at::Tensor> shared_;
 };
 
 // The tensor's values in this layout; the tensor itself if it has it already.

@@ -22,6 +22,7 @@ class EagerSet final : public CallableSet {
   }
   Callable& at(int branch) override { return *callables_.at(static_cast<std::size_t>(branch)); }
   void note_empty_backward(int, int) override {}
+  void end_step() override {}
   void reset() override {}
   MemoryUse memory() const override { return {}; }
 

@@ -25,7 +25,12 @@ GraphSet::GraphSet(std::vector<CapturedBranch> branches, std::vector<FlightPlan>
 
 void GraphSet::note_empty_backward(int, int) {
   const std::lock_guard lock(context_->mutex);
-  context_->flight.note_empty_backward();
+  context_->flight.end_gradient_life();
+}
+
+void GraphSet::end_step() {
+  const std::lock_guard lock(context_->mutex);
+  context_->flight.end_gradient_life();
 }
 
 void GraphSet::reset() {

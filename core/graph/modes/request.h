@@ -39,6 +39,7 @@ class GraphSet final : public CallableSet {
 
   Callable& at(int branch) override { return *callables_.at(static_cast<std::size_t>(branch)); }
   void note_empty_backward(int chunk, int physical_slot) override;
+  void end_step() override;
   void reset() override;
   MemoryUse memory() const override;
 

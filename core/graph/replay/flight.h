@@ -31,7 +31,8 @@ class FlightControl {
   void check_backward(int branch, std::uint64_t generation) const;
   // Notes the event and ends the flight.
   void backward(int branch, std::uint64_t generation);
-  void note_empty_backward() { last_backward_.reset(); }
+  // The gradient of the newest backward event is no longer needed: an event without gradient came, or a step ended.
+  void end_gradient_life() { last_backward_.reset(); }
   // Ends the flight if it is still this one.
   void leave(int branch, std::uint64_t generation);
   void leave(int branch) { leave(branch, generations_[branch]); }

@@ -2,7 +2,6 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/ops/empty_strided.h>
-#include <c10/core/AutogradState.h>
 #include <c10/util/strides.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -11,23 +10,10 @@
 #include <map>
 
 #include "core/error.h"
+#include "core/graph/calling_thread.h"
 
 namespace slotgraph {
 namespace {
-
-// Backward stays on this thread: engine threads free tensors after grad() has returned.
-class CallingThreadGuard {
- public:
-  CallingThreadGuard() : before_(c10::AutogradState::get_tls_state().get_multithreading_enabled()) {
-    c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
-  }
-  ~CallingThreadGuard() { c10::AutogradState::get_tls_state().set_multithreading_enabled(before_); }
-  CallingThreadGuard(const CallingThreadGuard&) = delete;
-  CallingThreadGuard& operator=(const CallingThreadGuard&) = delete;
-
- private:
-  bool before_;
-};
 
 const void* storage_address(const at::Tensor& tensor) { return tensor.defined() ? tensor.storage().data() : nullptr; }
 
