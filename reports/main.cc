@@ -1,0 +1,65 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/record/files.h"
+#include "reports/render.h"
+
+namespace slotgraph::reports {
+namespace {
+
+constexpr int kUsage = 64;
+constexpr int kInternal = 70;
+constexpr int kInputOutput = 74;
+
+// Relative paths are meant from where `bazel run` was called.
+std::string absolute(const std::string& path) {
+  const char* const caller = std::getenv("BUILD_WORKING_DIRECTORY");
+  return caller ? std::filesystem::path(caller) / path : std::filesystem::absolute(path);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Renders the records of campaigns: junit.xml for CI, summary.md for people.", "reports");
+  std::vector<std::string> inputs;
+  std::string out;
+  app.add_option("RECORDS", inputs, "records-*.jsonl of one or more campaigns")->required();
+  app.add_option("--out", out, "folder for junit.xml and summary.md")->required();
+  app.footer("Example:\n  bazel run //reports -- slotgraph-out/records-*.jsonl --out slotgraph-out/report\n"
+             "Exit codes: 0 written, 64 wrong flag or input, 74 a file cannot be written.");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsage;
+  }
+  std::vector<Record> records;
+  for (const std::string& input : inputs) {
+    const std::vector<Record> more = read_records(absolute(input));
+    records.insert(records.end(), more.begin(), more.end());
+  }
+  const std::string folder = absolute(out);
+  write_file(folder + "/junit.xml", junit(records));
+  write_file(folder + "/summary.md", markdown(records));
+  fmt::print("{} records: {}/summary.md, {}/junit.xml\n", records.size(), folder, folder);
+  return 0;
+}
+
+}  // namespace
+}  // namespace slotgraph::reports
+
+int main(int argc, char** argv) {
+  using namespace slotgraph;
+  try {
+    return reports::run(argc, argv);
+  } catch (const Error& error) {
+    fmt::print(stderr, "reports: {}\n", error.what());
+    return error.rule() == "F03" ? reports::kInputOutput : reports::kUsage;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "reports: internal error: {}\n", error.what());
+    return reports::kInternal;
+  }
+}
