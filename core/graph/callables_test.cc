@@ -1,0 +1,329 @@
+// The contract of graph_callables: what is refused, what is undone, what is exclusive.
+#include "core/graph/callables.h"
+
+#include <ATen/Functions.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/nn/module.h>
+
+#include <cstring>
+#include <functional>
+
+#include "core/device/device.h"
+#include "core/error.h"
+#include "core/graph/calling_thread.h"
+
+namespace slotgraph {
+namespace {
+
+namespace caching = c10::cuda::CUDACachingAllocator;
+
+constexpr std::int64_t kHidden = 8;
+
+// P2 rank 0 without virtual stages, one layer, ring of two: the order of one variant is F F B B.
+Plan small_plan() {
+  Plan plan;
+  plan.name = "small";
+  plan.shape = {2, 0, 0, 0};
+  plan.layers_per_chunk = {1};
+  plan.cp_sizes = {2, 1};
+  plan.ring_length = 2;
+  plan.covered_counts = {1, 2, 4};
+  plan.base_order = training_order(plan.shape, 2);
+  plan.user_grad_colours = {{0, 1}};
+  for (int v = 0; v < 2; ++v) {
+    for (int s = 0; s < 2; ++s) plan.slots.push_back({s, s, 2 * v + s, 0, 0, v, s});
+  }
+  return plan;
+}
+
+at::Tensor ramp(std::int64_t rows, double start) {
+  return (at::arange(rows * kHidden, at::kFloat) * 0.01 + start).view({rows, kHidden}).to(at::kCUDA);
+}
+
+// tanh(x W) W; the hook runs at the start of each forward with its number.
+struct Rig {
+  explicit Rig(std::function<void(int)> hook = [](int) {}) : hook(std::move(hook)) {
+    weight = module->register_parameter("weight", ramp(kHidden, -0.3));
+    buffer = module->register_buffer("buffer", ramp(1, 0.5));
+    const GraphModule graph_module{module, [this](at::TensorList in, const NamedTensors&) -> Tensors {
+                                     this->hook(calls++);
+                                     return {at::matmul(at::tanh(at::matmul(in[0], weight)), weight)};
+                                   }};
+    modules = {graph_module, graph_module};
+    for (int branch = 0; branch < 4; ++branch) {
+      samples.push_back({{ramp(rows_of(branch), 0).requires_grad_(true)}, {}});
+    }
+  }
+  static std::int64_t rows_of(int branch) { return branch < 2 ? 3 : 6; }
+  std::unique_ptr<CallableSet> capture(Mode mode = Mode::kPlacement) {
+    return graph_callables(modules, samples, plan.base_order, plan, {.mode = mode});
+  }
+
+  Plan plan = small_plan();
+  std::shared_ptr<torch::nn::Module> module = std::make_shared<torch::nn::Module>("test");
+  at::Tensor weight, buffer;
+  std::function<void(int)> hook;
+  int calls = 0;
+  std::vector<GraphModule> modules;
+  std::vector<Inputs> samples;
+};
+
+struct Callables : ::testing::Test {
+  static void SetUpTestSuite() { device::initialise(); }
+  Callables() : guard(c10::cuda::getStreamFromPool()) {}
+
+  static std::string rule(const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.rule();
+    }
+    return "";
+  }
+  static std::size_t allocated() {
+    device::synchronise();
+    return static_cast<std::size_t>(caching::getDeviceStats(0).allocated_bytes[0].current);
+  }
+  // A capture that fails must leave memory, scopes and the stream as they were, so that the next one works.
+  static void expect_clean_failure(Rig& setup, const std::string& expected) {
+    const std::size_t before = allocated();
+    EXPECT_EQ(rule([&] { setup.capture(); }), expected);
+    EXPECT_EQ(allocated(), before);
+    Rig other;
+    const auto set = other.capture();
+    EXPECT_EQ(set->at(0).forward(other.samples[0]).size(), 1u);
+  }
+
+  c10::cuda::CUDAStreamGuard guard;
+  CallingThreadGuard calling_thread;
+};
+
+at::Tensor gradient(const at::Tensor& output, const at::Tensor& input) {
+  return torch::autograd::grad({output}, {input}, {at::ones_like(output)})[0];
+}
+
+bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor x = a.detach().to(at::kCPU).contiguous(), y = b.detach().to(at::kCPU).contiguous();
+  return x.nbytes() == y.nbytes() && std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
+}
+
+TEST_F(Callables, BadRequestsAreRefusedBeforeAnythingRuns) {
+  const auto refused = [](const std::function<void(Rig&)>& spoil) {
+    Rig setup;
+    spoil(setup);
+    const std::string found = rule([&] { setup.capture(); });
+    EXPECT_EQ(setup.calls, 0) << found;
+    return found;
+  };
+  EXPECT_EQ(refused([](Rig& s) { s.modules.pop_back(); }), "C01");
+  EXPECT_EQ(refused([](Rig& s) { s.samples.pop_back(); }), "C01");
+  EXPECT_EQ(refused([](Rig& s) { s.samples[1].positional[0] = ramp(4, 0).requires_grad_(true); }), "C02");
+  EXPECT_EQ(refused([](Rig& s) { s.samples[1].positional[0] = ramp(3, 0); }), "C02") << "gradient wish";
+  EXPECT_EQ(refused([](Rig& s) { s.samples[0].positional[0] = at::ones({3, kHidden}); }), "C03");
+  EXPECT_EQ(refused([](Rig& s) { s.samples[2] = {{s.weight.detach()}, {}}; }), "C21");
+  EXPECT_EQ(refused([](Rig& s) { for (int v : {0, 2}) s.plan.slots[v + 1].saved_arena_id = 0; }), "P04");
+  const c10::cuda::CUDAStreamGuard default_stream(c10::cuda::getDefaultCUDAStream());
+  EXPECT_EQ(refused([](Rig&) {}), "C04");
+}
+
+TEST_F(Callables, AFrameIsExclusiveUntilItsBackwardOrTheDeathOfItsNode) {
+  Rig setup;
+  const auto set = setup.capture();
+  Tensors first = set->at(0).forward(setup.samples[0]);
+  EXPECT_EQ(rule([&] { set->at(0).forward(setup.samples[0]); }), "R02");
+  EXPECT_EQ(rule([&] { set->at(2).forward(setup.samples[2]); }), "R02") << "another variant of the frame";
+  gradient(first[0], setup.samples[0].positional[0]);
+  Tensors second = set->at(2).forward(setup.samples[2]);
+  second.clear();
+  EXPECT_EQ(rule([&] { set->at(0).forward(setup.samples[0]); }), "") << "the node is dead";
+}
+
+TEST_F(Callables, ReleaseAndResetEndAFlight) {
+  Rig setup;
+  const auto set = setup.capture();
+  const Tensors kept = set->at(0).forward(setup.samples[0]);
+  set->at(0).release();
+  const Tensors newer = set->at(0).forward(setup.samples[0]);
+  EXPECT_EQ(rule([&] { gradient(kept[0], setup.samples[0].positional[0]); }), "R03") << "an older flight";
+  set->reset();
+  EXPECT_EQ(rule([&] { gradient(newer[0], setup.samples[0].positional[0]); }), "R03");
+}
+
+TEST_F(Callables, ASecondBackwardIsRefused) {
+  Rig setup;
+  const auto set = setup.capture();
+  const Tensors out = set->at(0).forward(setup.samples[0]);
+  const Tensors wanted{setup.samples[0].positional[0]};
+  torch::autograd::grad({out[0]}, wanted, {at::ones_like(out[0])}, /*retain_graph=*/true);
+  EXPECT_EQ(rule([&] { gradient(out[0], wanted[0]); }), "R03");
+}
+
+TEST_F(Callables, AGradientThatTheEventBeforeStillOwnsIsNotOverwritten) {
+  Rig setup;
+  setup.plan.user_grad_colours = {{0, 0}};
+  setup.plan.covered_counts = {1};
+  setup.plan.base_order = {1, -1, 1, -1};
+  for (Slot& slot : setup.plan.slots) slot.user_grad_arena_id = 0;
+  EXPECT_EQ(rule([&] { setup.capture(); }), "P05");
+  Rig good;
+  const auto set = good.capture();
+  const Tensors a = set->at(0).forward(good.samples[0]);
+  gradient(a[0], good.samples[0].positional[0]);
+  const Tensors b = set->at(2).forward(good.samples[2]);
+  EXPECT_EQ(rule([&] { gradient(b[0], good.samples[2].positional[0]); }), "") << "the same chunk and slot";
+}
+
+TEST_F(Callables, WrongInputsAreRefusedAndNothingIsCopied) {
+  Rig setup;
+  const auto set = setup.capture();
+  EXPECT_EQ(rule([&] { set->at(0).forward({{ramp(4, 0)}, {}}); }), "R01");
+  EXPECT_EQ(rule([&] { set->at(0).forward({{ramp(3, 0).to(at::kDouble)}, {}}); }), "R01");
+  EXPECT_EQ(rule([&] { set->at(0).forward({{}, {}}); }), "R01");
+  EXPECT_EQ(rule([&] { set->at(0).forward(setup.samples[0]); }), "") << "the frame is not in flight";
+}
+
+TEST_F(Callables, VariantsOfAFrameShareAddressesAndTheArenaIsTheLargest) {
+  Rig setup;
+  const auto set = setup.capture();
+  const void* addresses[2];
+  for (const int variant : {0, 1}) {
+    const Tensors out = set->at(2 * variant).forward(setup.samples[2 * variant]);
+    addresses[variant] = out[0].const_data_ptr();
+  }
+  EXPECT_EQ(addresses[0], addresses[1]);
+  Rig only_large;
+  for (int branch = 0; branch < 2; ++branch) only_large.samples[branch] = only_large.samples[2];
+  EXPECT_EQ(set->memory().arena_bytes, only_large.capture()->memory().arena_bytes);
+}
+
+TEST_F(Callables, FailuresOfModulesAreNamedAndUndone) {
+  at::Tensor kept;
+  Rig cache([&](int call) { if (call >= 2) kept = at::empty({1000}, at::kCUDA); });
+  EXPECT_EQ(rule([&] { cache.capture(); }), "W03");
+  kept = at::Tensor();
+  Rig* self = nullptr;
+  Rig writes([&](int) { const at::NoGradGuard none; self->samples[0].positional[0].add_(1); });
+  self = &writes;
+  expect_clean_failure(writes, "W01");
+  const at::Tensor spare = ramp(1, 0.25);
+  Rig replaces([&](int) { self->buffer.set_data(spare); });
+  self = &replaces;
+  expect_clean_failure(replaces, "W02");
+  Rig restless([](int call) { const at::Tensor t = at::empty({100 * (call % 7 + 1)}, at::kCUDA); });
+  expect_clean_failure(restless, "W04");
+}
+
+TEST_F(Callables, AnExceptionInsideACaptureLeavesNothingOpen) {
+  Rig setup([](int call) { if (call == 5) throw std::runtime_error("in capture"); });
+  const std::size_t before = allocated();
+  EXPECT_THROW(setup.capture(), std::runtime_error);
+  EXPECT_EQ(allocated(), before);
+  Rig other;
+  EXPECT_EQ(rule([&] { other.capture(); }), "");
+}
+
+TEST_F(Callables, AFrameThatSettlesLateIsCapturedAgain) {
+  // Warm-up is four calls: two modules, two iterations. Captures then ask for another size, always the same.
+  Rig setup([](int call) { const at::Tensor t = at::empty({call >= 4 ? 300 : 200}, at::kCUDA); });
+  const auto set = setup.capture();
+  EXPECT_GT(setup.calls, 8) << "the first capture was discarded";
+  const Tensors out = set->at(0).forward(setup.samples[0]);
+  EXPECT_TRUE(same_bytes(out[0], at::matmul(at::tanh(at::matmul(setup.samples[0].positional[0], setup.weight)), setup.weight)));
+}
+
+TEST_F(Callables, BuffersAndGeneratorAreWhatTheyWereAfterSuccessAndFailure) {
+  for (const bool fail : {false, true}) {
+    Rig* self = nullptr;
+    Rig setup([&](int call) {
+      const at::NoGradGuard none;
+      self->buffer.add_(1);
+      at::Tensor noise = at::empty({4}, at::kCUDA);
+      noise.uniform_();
+      if (fail && call == 6) throw std::runtime_error("late");
+    });
+    self = &setup;
+    const at::Tensor before = setup.buffer.clone();
+    const at::Tensor state = device::generator().get_state();
+    rule([&] {
+      try {
+        setup.capture();
+      } catch (const std::runtime_error&) {
+      }
+    });
+    EXPECT_TRUE(same_bytes(setup.buffer, before));
+    EXPECT_TRUE(same_bytes(device::generator().get_state(), state));
+  }
+}
+
+TEST_F(Callables, MemoryComesBackInEveryOrderOfDropping) {
+  for (const Mode mode : {Mode::kPlacement, Mode::kNative, Mode::kPerVariant}) {
+    for (const bool set_first : {true, false}) {
+      const std::size_t before = allocated();
+      {
+        Rig rig;
+        auto set = rig.capture(mode);
+        Tensors out = set->at(0).forward(rig.samples[0]);
+        at::Tensor grad = gradient(out[0], rig.samples[0].positional[0]);
+        if (set_first) set.reset();
+        grad = at::Tensor();
+        out.clear();
+      }
+      EXPECT_EQ(allocated(), before) << static_cast<int>(mode) << set_first;
+    }
+  }
+  device::synchronise();
+  caching::emptyCache();
+  EXPECT_EQ(device::memory_info().free_bytes, device::memory_info().total_bytes);
+}
+
+// Sources that lie where other targets are must be read before they are overwritten.
+TEST_F(Callables, InputsInStaticPlacesOfOtherInputsAreMovedAsIfAtOnce) {
+  Rig rig;
+  const GraphModule sum{rig.module, [&](at::TensorList in, const NamedTensors&) -> Tensors {
+                          return {at::matmul(in[0], rig.weight) + in[1] * 2};
+                        }};
+  rig.modules = {sum, sum};
+  for (Inputs& sample : rig.samples) sample.positional.push_back(ramp(sample.positional[0].size(0), 0.7));
+  const auto set = rig.capture();
+  // The first flight's inputs are the static places themselves, seen through the saved tensors of its inputs.
+  const at::Tensor a = ramp(3, 0.2), b = ramp(3, 0.9);
+  const Tensors first = set->at(0).forward({{a, b}, {}});
+  EXPECT_TRUE(same_bytes(first[0], at::matmul(a, rig.weight) + b * 2));
+  set->at(0).release();
+  const Tensors chained = set->at(0).forward({{first[0].detach(), first[0].detach()}, {}});
+  const at::Tensor y = at::matmul(a, rig.weight) + b * 2;
+  EXPECT_TRUE(same_bytes(chained[0], at::matmul(y, rig.weight) + y * 2));
+}
+
+// PyTorch's arrangement shares one pool among the frames of a variant: right in the order of capture only.
+TEST_F(Callables, OnePoolForAVariantBreaksInAnotherOrderAndPrivatePoolsAndPlacementDoNot) {
+  const auto differing = [](Mode mode, bool captured_order) {
+    Rig setup;
+    const auto set = setup.capture(mode);
+    int different = 0;
+    Tensors inputs, outputs;
+    for (int slot = 0; slot < 2; ++slot) {
+      inputs.push_back(ramp(3, 0.1 * slot).requires_grad_(true));
+      outputs.push_back(set->at(slot).forward({{inputs[slot]}, {}})[0]);
+    }
+    for (int i = 0; i < 2; ++i) {
+      const int slot = captured_order ? i : 1 - i;
+      const at::Tensor expected_output = at::matmul(at::tanh(at::matmul(inputs[slot], setup.weight)), setup.weight);
+      const at::Tensor expected = gradient(expected_output, inputs[slot]);
+      different += !same_bytes(gradient(outputs[slot], inputs[slot]), expected);
+    }
+    return different;
+  };
+  EXPECT_EQ(differing(Mode::kPerVariant, true), 0);
+  EXPECT_GT(differing(Mode::kPerVariant, false), 0);
+  for (const Mode mode : {Mode::kNative, Mode::kPlacement}) {
+    EXPECT_EQ(differing(mode, true), 0);
+    EXPECT_EQ(differing(mode, false), 0);
+  }
+}
+
+}  // namespace
+}  // namespace slotgraph

@@ -1,0 +1,82 @@
+#include "fuzz/generate/generate.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/error.h"
+
+namespace slotgraph::fuzz {
+namespace {
+
+const Sources& all() {
+  static const Sources& sources =
+      *new Sources(read_sources("core/plan/testdata", "fuzz/generate/testdata/schedules.jsonl", ""));
+  return sources;
+}
+
+TEST(Fit, TakesPositionsAmongDistinctSizesClippedAndCut) {
+  Plan plan;
+  plan.cp_sizes = {2, 1};
+  plan.covered_counts = {2, 4};
+  EXPECT_EQ(fit({"", {8, 2, 8, 1, 8}}, plan), (std::vector<int>{0, 1, 0, 1})) << "1 is third, clipped to the last variant";
+  EXPECT_EQ(fit({"", {1, 1, 1}}, plan), (std::vector<int>{0, 0}));
+  EXPECT_TRUE(fit({"", {1}}, plan).empty());
+}
+
+// 200 schedules of the public scheduler; every one is a list of powers of two.
+TEST(Sources, ReadEveryPublicPlanAndSchedule) {
+  EXPECT_EQ(all().plans.size(), 103u) << "one rank of the 104 has no layers";
+  EXPECT_EQ(all().schedules.size(), 200u);
+  EXPECT_EQ(all().schedules.front().cp_sizes.empty(), false);
+  EXPECT_THROW(read_sources("core/plan/testdata", "fuzz/generate/testdata/schedules.jsonl", "no such plan"), Error);
+}
+
+TEST(Generate, CasesDependOnSeedAndIndexOnly) {
+  const std::string early = digest(generate(all(), case_seed(1, 17)).value);
+  for (std::uint64_t i = 0; i < 5; ++i) generate(all(), case_seed(1, i));
+  EXPECT_EQ(digest(generate(all(), case_seed(1, 17)).value), early);
+  EXPECT_NE(digest(generate(all(), case_seed(2, 17)).value), early);
+  // Pinned: another digest means that every published seed names another case.
+  EXPECT_EQ(digest(generate(all(), case_seed(1, 0)).value).substr(0, 16), "@DIGEST@");
+}
+
+TEST(Generate, EveryCaseReadsBackFromItsJson) {
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    const Generated generated = generate(all(), case_seed(3, i));
+    if (generated.skipped) continue;
+    const nlohmann::json json = to_json(generated.value);
+    EXPECT_EQ(to_json(case_from_json(JsonReader(json, "case"))), json);
+  }
+}
+
+// design.md 4.3: at least 30 % of a default campaign wrap the ring and mix variants.
+TEST(Generate, DistributionCoversTheCorners) {
+  std::map<std::string, int> count;
+  for (std::uint64_t i = 0; i < 2000; ++i) {
+    const Generated generated = generate(all(), case_seed(1, i));
+    if (generated.skipped) {
+      ++count["skipped"];
+      continue;
+    }
+    const Case& value = generated.value;
+    ++count["executed"];
+    count["wrapped"] += value.wraps();
+    count["mixed"] += value.mixes();
+    count["both"] += value.wraps() && value.mixes();
+    count["equal tokens"] += value.equal_tokens();
+    count["adversarial"] += value.schedule.source == "adversarial";
+    ++count[value.dtype];
+    ++count[value.addresses];
+    for (const LayerCase& layer : value.layers) ++count["block " + layer.block];
+    const bool must = value.schedule.source == "adversarial" && value.plan.variants() > 1 && value.plan.ring_length > 1;
+    EXPECT_TRUE(value.mixes() || !must) << i;
+  }
+  for (const auto& [name, number] : count) fmt::print("{:<22}{:>6}\n", name, number);
+  EXPECT_GT(count["both"], count["executed"] * 3 / 10);
+  for (const std::string& block : all().blocks) EXPECT_GT(count["block " + block], 0) << block;
+}
+
+}  // namespace
+}  // namespace slotgraph::fuzz
