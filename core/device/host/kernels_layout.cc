@@ -1,4 +1,5 @@
-// Kernels that make tensors or change their layout: no work item, or one that only moves bytes.
+// Kernels that make tensors, change their layout or record their use: no work item, or one that
+// only moves bytes.
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_reshape_alias_native.h>
@@ -9,6 +10,7 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
 #include <torch/library.h>
 
 #include "core/device/host/poison.h"
@@ -100,6 +102,11 @@ at::Tensor& set_nothing(at::Tensor& self) {
                      {0}, {});
 }
 
+// The block is not handed out again before the work that the stream holds at its death has run.
+void record_stream(at::Tensor& self, c10::Stream stream) {
+  caching::recordStream(self.storage().data_ptr(), c10::cuda::CUDAStream(stream));
+}
+
 TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   library.impl("empty.memory_format", empty);
   library.impl("empty_strided", empty_strided);
@@ -113,6 +120,7 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
                TORCH_FN(static_cast<at::Tensor& (*)(at::Tensor&, at::Storage)>(at::native::set_)));
   library.impl("set_.source_Tensor", TORCH_FN(at::native::set_tensor_));
   library.impl("set_", set_nothing);
+  library.impl("record_stream", record_stream);
 }
 
 }  // namespace
