@@ -107,7 +107,9 @@ void fallback(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
   refuse_unserved(operation, arguments);
   const auto metadata = infer(operation, arguments);
   for (const auto& [argument, resized] : metadata->resized) {
-    at::native::resize_output(arguments[argument].toTensor(), resized.sizes);
+    const at::Tensor& output = arguments[argument].toTensor();
+    at::native::resize_output(output, resized.sizes);
+    output.unsafeGetTensorImpl()->set_sizes_and_strides(resized.sizes, resized.strides);
   }
   torch::jit::Stack views = arguments;
   for (c10::IValue& value : views) {
