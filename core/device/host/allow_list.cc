@@ -105,6 +105,7 @@ bool runs_on_zeros(std::string_view name) {
       "aten::max_unpool3d",
       "aten::median",
       "aten::min",
+      "aten::mish_backward",
       "aten::mode",
       "aten::mse_loss_backward",
       "aten::multi_margin_loss",

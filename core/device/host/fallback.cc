@@ -165,7 +165,8 @@ TORCH_LIBRARY_IMPL(_, CUDA, library) {
 
 TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   // Their composite kernels would give other values than the CPU kernels.
-  for (const char* name : {"native_layer_norm", "native_layer_norm_backward"}) {
+  for (const char* name : {"native_layer_norm", "native_layer_norm_backward", "silu_backward",
+                           "mish_backward"}) {
     library.impl(name, torch::CppFunction::makeFromBoxedFunction<&fallback>());
   }
   for (const char* name :
