@@ -113,6 +113,7 @@ bool runs_on_zeros(std::string_view name) {
       "aten::multilabel_margin_loss_backward",
       "aten::multilabel_margin_loss_forward",
       "aten::mvlgamma",
+      "aten::nan_to_num",
       "aten::nanmedian",
       "aten::nansum",
       "aten::narrow_copy",

@@ -170,7 +170,8 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
     library.impl(name, torch::CppFunction::makeFromBoxedFunction<&fallback>());
   }
   for (const char* name :
-       {"nonzero", "masked_select", "equal", "_unique2", "unique_dim", "unique_consecutive"}) {
+       {"nonzero", "masked_select", "equal", "_unique2", "unique_dim", "unique_consecutive",
+        "bincount"}) {
     library.impl(name, torch::CppFunction::makeFromBoxedFunction<&synchronising_fallback>());
   }
 }
