@@ -1,7 +1,9 @@
 #include "core/device/host/fallback.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/native/IndexingUtils.h>
 #include <ATen/native/Resize.h>
+#include <ATen/native/TensorAdvancedIndexingUtils.h>
 #include <ATen/ops/empty_strided.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -159,21 +161,53 @@ void synchronising_fallback(const c10::OperatorHandle& operation, torch::jit::St
   }
 }
 
+// Masks among the indices become the positions of their true elements, which waits for the device;
+// index tensors of the CPU move to the device.
+void indexing_fallback(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
+  const std::size_t count = operation.schema().arguments().size();
+  const auto arguments = stack->end() - static_cast<std::ptrdiff_t>(count);
+  const at::Tensor self = arguments[0].toTensor();
+  const c10::OptionalDeviceGuard guard(self.device());
+  const auto indices = arguments[1].to<c10::List<std::optional<at::Tensor>>>();
+  c10::List<std::optional<at::Tensor>> expanded;
+  for (const at::Tensor& index : at::native::expandTensors(self, indices, true))
+    expanded.push_back(index.defined() ? std::optional(index) : std::nullopt);
+  arguments[1] = expanded;
+  fallback(operation, stack);
+}
+
+// A scalar written where one mask is true needs no positions, hence no wait.
+at::Tensor& index_put(at::Tensor& self, const c10::List<std::optional<at::Tensor>>& indices,
+                      const at::Tensor& values, bool accumulate, bool unsafe) {
+  if (!accumulate) {
+    const auto [possible, mask] = at::native::canDispatchToMaskedFill(self, indices, values);
+    if (possible) return self.masked_fill_(mask, values.item());
+  }
+  static const auto operation =
+      c10::Dispatcher::singleton().findSchemaOrThrow("aten::_index_put_impl_", "");
+  torch::jit::Stack stack{self, indices, values, accumulate, unsafe};
+  indexing_fallback(operation, &stack);
+  return self;
+}
+
 TORCH_LIBRARY_IMPL(_, CUDA, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());
 }
 
 TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   // Their composite kernels would give other values than the CPU kernels.
-  for (const char* name : {"native_layer_norm", "native_layer_norm_backward", "silu_backward",
-                           "mish_backward"}) {
+  for (const char* name :
+       {"native_layer_norm", "native_layer_norm_backward", "silu_backward", "mish_backward"}) {
     library.impl(name, torch::CppFunction::makeFromBoxedFunction<&fallback>());
   }
-  for (const char* name :
-       {"nonzero", "masked_select", "equal", "_unique2", "unique_dim", "unique_consecutive",
-        "bincount"}) {
+  for (const char* name : {"nonzero", "masked_select", "equal", "_unique2", "unique_dim",
+                           "unique_consecutive", "bincount"}) {
     library.impl(name, torch::CppFunction::makeFromBoxedFunction<&synchronising_fallback>());
   }
+  for (const char* name : {"index.Tensor", "index.Tensor_out"}) {
+    library.impl(name, torch::CppFunction::makeFromBoxedFunction<&indexing_fallback>());
+  }
+  library.impl("_index_put_impl_", index_put);
 }
 
 }  // namespace slotgraph::device::host
