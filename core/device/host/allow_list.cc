@@ -159,4 +159,9 @@ bool runs_on_zeros(std::string_view name) {
   return names.contains(name);
 }
 
+double stand_in_value(std::string_view name) {
+  const bool divides = name == "aten::floor_divide" || name == "aten::remainder";
+  return divides ? 1 : 0;
+}
+
 }  // namespace slotgraph::device::host
