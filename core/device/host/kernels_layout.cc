@@ -33,7 +33,8 @@ void check_supported(std::optional<at::ScalarType> dtype, std::optional<at::Layo
 }
 
 at::Tensor finished(at::Tensor tensor) {
-  if (tensor.scalar_type() == at::kBool) poison_bool(tensor);
+  if (tensor.scalar_type() == at::kBool)
+    poison_bool(tensor.mutable_data_ptr(), tensor.storage().nbytes());
   return tensor;
 }
 
@@ -57,11 +58,12 @@ at::Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides,
 }
 
 // Gives the storage at least `bytes`, keeping its contents in stream order.
-void grow(at::StorageImpl* storage, std::size_t bytes) {
+void grow(at::StorageImpl* storage, std::size_t bytes, bool holds_bool) {
   if (storage->nbytes() >= bytes) return;
   TORCH_CHECK(storage->resizable(), "Trying to resize storage that is not resizable");
   const c10::cuda::CUDAGuard guard(storage->device());
   at::DataPtr grown = caching::get()->allocate(bytes);
+  if (holds_bool) poison_bool(grown.get(), bytes);
   if (storage->nbytes() > 0) {
     C10_CUDA_CHECK(cudaMemcpyAsync(grown.get(), storage->data(), storage->nbytes(),
                                    cudaMemcpyDeviceToDevice, c10::cuda::getCurrentCUDAStream()));
@@ -75,7 +77,8 @@ const at::Tensor& resize_(const at::Tensor& self, at::IntArrayRef sizes,
   auto* const impl = self.unsafeGetTensorImpl();
   const auto strides = c10::contiguous_strides(sizes);
   grow(self.storage().unsafeGetStorageImpl(),
-       at::detail::computeStorageNbytes(sizes, strides, self.itemsize(), self.storage_offset()));
+       at::detail::computeStorageNbytes(sizes, strides, self.itemsize(), self.storage_offset()),
+       self.scalar_type() == at::kBool);
   impl->set_sizes_and_strides(sizes, strides);
   if (format) impl->empty_tensor_restride(*format);
   return self;
@@ -90,7 +93,8 @@ at::Tensor& set_storage(at::Tensor& self, at::Storage source, int64_t offset, at
               "Attempted to set the storage of a tensor on device \"", self.device(),
               "\" to a storage on different device \"", source.device(), "\"");
   grow(source.unsafeGetStorageImpl(),
-       at::detail::computeStorageNbytes(sizes, layout, self.itemsize(), offset));
+       at::detail::computeStorageNbytes(sizes, layout, self.itemsize(), offset),
+       self.scalar_type() == at::kBool);
   impl->set_storage_keep_dtype(std::move(source));
   impl->set_storage_offset(offset);
   impl->set_sizes_and_strides(sizes, layout);
