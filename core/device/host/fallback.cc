@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/device/host/metadata.h"
+#include "core/device/host/quiet.h"
 #include "core/device/host/views.h"
 #include "core/device/host/work.h"
 
@@ -53,6 +54,7 @@ class KernelItem final : public WorkItem {
   }
 
   void run() override {
+    const QuietScope quiet;
     torch::jit::Stack stack = arguments_;
     call_cpu_kernel(operation_, stack);
     for (const Result& result : results_) {

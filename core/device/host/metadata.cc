@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "core/device/host/allow_list.h"
+#include "core/device/host/quiet.h"
 #include "core/device/host/views.h"
 
 namespace slotgraph::device::host {
@@ -139,6 +140,7 @@ CallMetadata run_kernel(const c10::OperatorHandle& operation, const torch::jit::
   }
   const torch::jit::Stack inputs = stack;
   {
+    const QuietScope quiet;
     const c10::impl::ExcludeDispatchKeyGuard below(
         c10::autograd_dispatch_keyset_with_ADInplaceOrView);
     operation.callBoxedForDispatchKey(has_meta ? c10::DispatchKey::Meta : c10::DispatchKey::CPU,
