@@ -105,6 +105,7 @@ bool runs_on_zeros(std::string_view name) {
       "aten::max_unpool3d",
       "aten::median",
       "aten::min",
+      "aten::mish_backward",
       "aten::mode",
       "aten::mse_loss_backward",
       "aten::multi_margin_loss",
@@ -112,6 +113,7 @@ bool runs_on_zeros(std::string_view name) {
       "aten::multilabel_margin_loss_backward",
       "aten::multilabel_margin_loss_forward",
       "aten::mvlgamma",
+      "aten::nan_to_num",
       "aten::nanmedian",
       "aten::nansum",
       "aten::narrow_copy",
@@ -155,6 +157,11 @@ bool runs_on_zeros(std::string_view name) {
       "aten::where",
   };
   return names.contains(name);
+}
+
+double stand_in_value(std::string_view name) {
+  const bool divides = name == "aten::floor_divide" || name == "aten::remainder";
+  return divides ? 1 : 0;
 }
 
 }  // namespace slotgraph::device::host

@@ -1,7 +1,9 @@
 #include "core/device/host/fallback.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/native/IndexingUtils.h>
 #include <ATen/native/Resize.h>
+#include <ATen/native/TensorAdvancedIndexingUtils.h>
 #include <ATen/ops/empty_strided.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "core/device/host/metadata.h"
+#include "core/device/host/quiet.h"
 #include "core/device/host/views.h"
 #include "core/device/host/work.h"
 
@@ -51,6 +54,7 @@ class KernelItem final : public WorkItem {
   }
 
   void run() override {
+    const QuietScope quiet;
     torch::jit::Stack stack = arguments_;
     call_cpu_kernel(operation_, stack);
     for (const Result& result : results_) {
@@ -107,7 +111,9 @@ void fallback(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
   refuse_unserved(operation, arguments);
   const auto metadata = infer(operation, arguments);
   for (const auto& [argument, resized] : metadata->resized) {
-    at::native::resize_output(arguments[argument].toTensor(), resized.sizes);
+    const at::Tensor& output = arguments[argument].toTensor();
+    at::native::resize_output(output, resized.sizes);
+    output.unsafeGetTensorImpl()->set_sizes_and_strides(resized.sizes, resized.strides);
   }
   torch::jit::Stack views = arguments;
   for (c10::IValue& value : views) {
@@ -157,19 +163,53 @@ void synchronising_fallback(const c10::OperatorHandle& operation, torch::jit::St
   }
 }
 
+// Masks among the indices become the positions of their true elements, which waits for the device;
+// index tensors of the CPU move to the device.
+void indexing_fallback(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
+  const std::size_t count = operation.schema().arguments().size();
+  const auto arguments = stack->end() - static_cast<std::ptrdiff_t>(count);
+  const at::Tensor self = arguments[0].toTensor();
+  const c10::OptionalDeviceGuard guard(self.device());
+  const auto indices = arguments[1].to<c10::List<std::optional<at::Tensor>>>();
+  c10::List<std::optional<at::Tensor>> expanded;
+  for (const at::Tensor& index : at::native::expandTensors(self, indices, true))
+    expanded.push_back(index.defined() ? std::optional(index) : std::nullopt);
+  arguments[1] = expanded;
+  fallback(operation, stack);
+}
+
+// A scalar written where one mask is true needs no positions, hence no wait.
+at::Tensor& index_put(at::Tensor& self, const c10::List<std::optional<at::Tensor>>& indices,
+                      const at::Tensor& values, bool accumulate, bool unsafe) {
+  if (!accumulate) {
+    const auto [possible, mask] = at::native::canDispatchToMaskedFill(self, indices, values);
+    if (possible) return self.masked_fill_(mask, values.item());
+  }
+  static const auto operation =
+      c10::Dispatcher::singleton().findSchemaOrThrow("aten::_index_put_impl_", "");
+  torch::jit::Stack stack{self, indices, values, accumulate, unsafe};
+  indexing_fallback(operation, &stack);
+  return self;
+}
+
 TORCH_LIBRARY_IMPL(_, CUDA, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());
 }
 
 TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   // Their composite kernels would give other values than the CPU kernels.
-  for (const char* name : {"native_layer_norm", "native_layer_norm_backward"}) {
+  for (const char* name :
+       {"native_layer_norm", "native_layer_norm_backward", "silu_backward", "mish_backward"}) {
     library.impl(name, torch::CppFunction::makeFromBoxedFunction<&fallback>());
   }
-  for (const char* name :
-       {"nonzero", "masked_select", "equal", "_unique2", "unique_dim", "unique_consecutive"}) {
+  for (const char* name : {"nonzero", "masked_select", "equal", "_unique2", "unique_dim",
+                           "unique_consecutive", "bincount"}) {
     library.impl(name, torch::CppFunction::makeFromBoxedFunction<&synchronising_fallback>());
   }
+  for (const char* name : {"index.Tensor", "index.Tensor_out"}) {
+    library.impl(name, torch::CppFunction::makeFromBoxedFunction<&indexing_fallback>());
+  }
+  library.impl("_index_put_impl_", index_put);
 }
 
 }  // namespace slotgraph::device::host

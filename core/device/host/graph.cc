@@ -60,8 +60,9 @@ class HostGraph final : public Graph {
   }
 
   void abandon() noexcept override {
-    if (state_ != State::kNew && state_ != State::kReady && close() != cudaSuccess)
-      (void)cudaGetLastError();
+    const bool open = state_ == State::kScopeOpen || state_ == State::kGeneratorOpen ||
+                      state_ == State::kCapturing;
+    if (open && close() != cudaSuccess) (void)cudaGetLastError();
   }
 
   bool captures(c10::cuda::CUDAStream stream) const override {

@@ -1,4 +1,5 @@
-// Kernels that make tensors or change their layout: no work item, or one that only moves bytes.
+// Kernels that make tensors, change their layout or record their use: no work item, or one that
+// only moves bytes.
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_reshape_alias_native.h>
@@ -9,6 +10,7 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
 #include <torch/library.h>
 
 #include "core/device/host/poison.h"
@@ -31,7 +33,8 @@ void check_supported(std::optional<at::ScalarType> dtype, std::optional<at::Layo
 }
 
 at::Tensor finished(at::Tensor tensor) {
-  if (tensor.scalar_type() == at::kBool) poison_bool(tensor);
+  if (tensor.scalar_type() == at::kBool)
+    poison_bool(tensor.mutable_data_ptr(), tensor.storage().nbytes());
   return tensor;
 }
 
@@ -55,11 +58,12 @@ at::Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides,
 }
 
 // Gives the storage at least `bytes`, keeping its contents in stream order.
-void grow(at::StorageImpl* storage, std::size_t bytes) {
+void grow(at::StorageImpl* storage, std::size_t bytes, bool holds_bool) {
   if (storage->nbytes() >= bytes) return;
   TORCH_CHECK(storage->resizable(), "Trying to resize storage that is not resizable");
   const c10::cuda::CUDAGuard guard(storage->device());
   at::DataPtr grown = caching::get()->allocate(bytes);
+  if (holds_bool) poison_bool(grown.get(), bytes);
   if (storage->nbytes() > 0) {
     C10_CUDA_CHECK(cudaMemcpyAsync(grown.get(), storage->data(), storage->nbytes(),
                                    cudaMemcpyDeviceToDevice, c10::cuda::getCurrentCUDAStream()));
@@ -73,7 +77,8 @@ const at::Tensor& resize_(const at::Tensor& self, at::IntArrayRef sizes,
   auto* const impl = self.unsafeGetTensorImpl();
   const auto strides = c10::contiguous_strides(sizes);
   grow(self.storage().unsafeGetStorageImpl(),
-       at::detail::computeStorageNbytes(sizes, strides, self.itemsize(), self.storage_offset()));
+       at::detail::computeStorageNbytes(sizes, strides, self.itemsize(), self.storage_offset()),
+       self.scalar_type() == at::kBool);
   impl->set_sizes_and_strides(sizes, strides);
   if (format) impl->empty_tensor_restride(*format);
   return self;
@@ -88,7 +93,8 @@ at::Tensor& set_storage(at::Tensor& self, at::Storage source, int64_t offset, at
               "Attempted to set the storage of a tensor on device \"", self.device(),
               "\" to a storage on different device \"", source.device(), "\"");
   grow(source.unsafeGetStorageImpl(),
-       at::detail::computeStorageNbytes(sizes, layout, self.itemsize(), offset));
+       at::detail::computeStorageNbytes(sizes, layout, self.itemsize(), offset),
+       self.scalar_type() == at::kBool);
   impl->set_storage_keep_dtype(std::move(source));
   impl->set_storage_offset(offset);
   impl->set_sizes_and_strides(sizes, layout);
@@ -98,6 +104,11 @@ at::Tensor& set_storage(at::Tensor& self, at::Storage source, int64_t offset, at
 at::Tensor& set_nothing(at::Tensor& self) {
   return set_storage(self, at::Storage(at::Storage::use_byte_size_t(), 0, caching::get(), true), 0,
                      {0}, {});
+}
+
+// The block is not handed out again before the work that the stream holds at its death has run.
+void record_stream(at::Tensor& self, c10::Stream stream) {
+  caching::recordStream(self.storage().data_ptr(), c10::cuda::CUDAStream(stream));
 }
 
 TORCH_LIBRARY_IMPL(aten, CUDA, library) {
@@ -113,6 +124,7 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
                TORCH_FN(static_cast<at::Tensor& (*)(at::Tensor&, at::Storage)>(at::native::set_)));
   library.impl("set_.source_Tensor", TORCH_FN(at::native::set_tensor_));
   library.impl("set_", set_nothing);
+  library.impl("record_stream", record_stream);
 }
 
 }  // namespace

@@ -10,7 +10,6 @@
 #include <torch/library.h>
 
 #include <cmath>
-#include <limits>
 #include <mutex>
 #include <vector>
 
@@ -116,12 +115,38 @@ at::Tensor& bernoulli_out(const at::Tensor& self, std::optional<at::Generator> g
   return bernoulli_tensor(out, self, generator);
 }
 
+// One more than the largest number of random_() without an end: the integers that the type holds
+// exactly, as far as the 32 bits that serve a value reach.
+std::int64_t end_of(at::ScalarType type) {
+  switch (type) {
+    case at::kBool:
+      return 2;
+    case at::kByte:
+      return 1 << 8;
+    case at::kChar:
+      return 1 << 7;
+    case at::kShort:
+      return 1 << 15;
+    case at::kInt:
+      return std::int64_t{1} << 31;
+    case at::kBFloat16:
+      return (1 << 8) + 1;
+    case at::kFloat:
+      return (1 << 24) + 1;
+    default:
+      return std::int64_t{1} << 32;
+  }
+}
+
 at::Tensor& random_from_to(at::Tensor& self, std::int64_t from, std::optional<std::int64_t> to,
                            std::optional<at::Generator> generator) {
-  const std::int64_t end = to.value_or(std::numeric_limits<std::int32_t>::max());
+  const std::int64_t end = to.value_or(end_of(self.scalar_type()));
   TORCH_CHECK(from < end, "random_ expects 'from' to be less than 'to', but got from=", from,
               " >= to=", end);
-  const auto range = static_cast<std::uint64_t>(end - from);
+  const auto range = static_cast<std::uint64_t>(end) - static_cast<std::uint64_t>(from);
+  TORCH_CHECK(range <= std::uint64_t{1} << 32,
+              "random_ on the host device draws from at most 2^32 integers, but got from=", from,
+              ", to=", end);
   return fill(self, generator, "random_", [=](std::uint32_t number, std::uint32_t, std::int64_t) {
     return static_cast<double>(from + static_cast<std::int64_t>(number % range));
   });
@@ -132,8 +157,7 @@ at::Tensor& random_to(at::Tensor& self, std::int64_t to, std::optional<at::Gener
 }
 
 at::Tensor& random_any(at::Tensor& self, std::optional<at::Generator> generator) {
-  return random_from_to(self, 0, self.scalar_type() == at::kBool ? 2 : 1 << 8,
-                        std::move(generator));
+  return random_from_to(self, 0, end_of(self.scalar_type()), std::move(generator));
 }
 
 at::Tensor& exponential_(at::Tensor& self, double lambda, std::optional<at::Generator> generator) {

@@ -1,6 +1,8 @@
 #include "core/device/host/metadata.h"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/full.h>
 #include <c10/core/DefaultDtype.h>
 #include <fmt/format.h>
 
@@ -9,6 +11,7 @@
 #include <unordered_map>
 
 #include "core/device/host/allow_list.h"
+#include "core/device/host/quiet.h"
 #include "core/device/host/views.h"
 
 namespace slotgraph::device::host {
@@ -90,11 +93,17 @@ TensorMetadata metadata_of(const at::Tensor& tensor) {
   return {true, tensor.sizes().vec(), tensor.strides().vec(), tensor.scalar_type()};
 }
 
-at::Tensor stand_in(const at::Tensor& tensor, at::Device device) {
+at::Tensor stand_in(const at::Tensor& tensor, at::Device device, double value) {
   if (!tensor.defined()) return tensor;
-  at::Tensor result = at::empty_strided(tensor.sizes(), tensor.strides(),
-                                        at::TensorOptions(device).dtype(tensor.scalar_type()));
-  if (device.is_cpu()) result.zero_();
+  const auto options = at::TensorOptions(device).dtype(tensor.scalar_type());
+  at::Tensor result;
+  if (device.is_cpu()) {  // expanded tensors cannot be filled through themselves
+    const auto bytes = at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), 1);
+    const at::Tensor storage = at::full({static_cast<std::int64_t>(bytes)}, value, options);
+    result = storage.as_strided(tensor.sizes(), tensor.strides());
+  } else {
+    result = at::empty_strided(tensor.sizes(), tensor.strides(), options);
+  }
   if (tensor.unsafeGetTensorImpl()->is_wrapped_number())
     result.unsafeGetTensorImpl()->set_wrapped_number(true);
   return result;
@@ -120,16 +129,18 @@ CallMetadata run_kernel(const c10::OperatorHandle& operation, const torch::jit::
   const bool has_meta = has_meta_kernel(operation);
   if (!has_meta && !runs_on_zeros(schema.name())) refuse(operation);
   const at::Device device = has_meta ? at::kMeta : at::kCPU;
+  const double content = stand_in_value(schema.name());
   torch::jit::Stack stack = arguments;
   for (c10::IValue& value : stack) {
     change_tensors(value, [&](const at::Tensor& tensor) {
       const bool host_scalar = tensor.defined() && tensor.is_cpu() && tensor.dim() == 0;
-      return host_scalar ? tensor : stand_in(tensor, device);
+      return host_scalar ? tensor : stand_in(tensor, device, content);
     });
     if (value.isDevice() && value.toDevice().is_cuda()) value = device;
   }
   const torch::jit::Stack inputs = stack;
   {
+    const QuietScope quiet;
     const c10::impl::ExcludeDispatchKeyGuard below(
         c10::autograd_dispatch_keyset_with_ADInplaceOrView);
     operation.callBoxedForDispatchKey(has_meta ? c10::DispatchKey::Meta : c10::DispatchKey::CPU,

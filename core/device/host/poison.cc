@@ -62,10 +62,9 @@ void set_block_poison(std::uint8_t byte) { pattern = byte; }
 
 bool set_block_poison_enabled(bool on) { return enabled.exchange(on); }
 
-void poison_bool(const at::Tensor& fresh) {
-  if (!enabled || fresh.storage().nbytes() == 0) return;
-  C10_CUDA_CHECK(cudaMemsetAsync(fresh.mutable_data_ptr(), pattern & 1, fresh.storage().nbytes(),
-                                 c10::cuda::getCurrentCUDAStream()));
+void poison_bool(void* fresh, std::size_t bytes) {
+  if (!enabled || bytes == 0) return;
+  C10_CUDA_CHECK(cudaMemsetAsync(fresh, pattern & 1, bytes, c10::cuda::getCurrentCUDAStream()));
 }
 
 void note_capture(cudaStream_t stream, c10::MempoolId_t pool) {

@@ -2,10 +2,10 @@
 #ifndef CORE_DEVICE_HOST_POISON_H_
 #define CORE_DEVICE_HOST_POISON_H_
 
-#include <ATen/core/Tensor.h>
 #include <c10/core/Allocator.h>
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace slotgraph::device::host {
@@ -17,8 +17,9 @@ void attach_block_poison();
 void set_block_poison(std::uint8_t byte);
 bool set_block_poison_enabled(bool enabled);  // returns the previous setting
 
-// Bool memory may hold 0 and 1 only; the lowest bit of the pattern says which.
-void poison_bool(const at::Tensor& fresh);
+// Fills fresh memory of bools on the current stream: they may hold 0 and 1 only, and the lowest bit
+// of the pattern says which.
+void poison_bool(void* fresh, std::size_t bytes);
 
 // While a stream captures into a pool, only blocks of that pool may be filled by the captured work:
 // a fill of any other memory would come back with every replay.
