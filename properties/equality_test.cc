@@ -21,11 +21,14 @@ TEST(Equality, EveryBlockHoldsInEveryDtype) {
   }
 }
 
-// Four variants, two layers in a chunk, no virtual stages and virtual stages, uneven and empty chunks.
+// Four variants, two layers in a chunk, no virtual stages and virtual stages, uneven and empty
+// chunks.
 TEST(Equality, HoldsOnPlansOfEveryShape) {
-  for (const char* plan : {"p1-l2-k4.r0", "p2-l2-k2.r0", "p4v4n4-l1-k4.r3", "p2v2n4-l3-k2.r1", "uneven-p2v2n4-k2.r0",
-                           "zero-leading-p2v2n2-k2.r1", "zero-trailing-p2v2n2-k2.r1", "zero-middle-p2v3n2-k2.r1"}) {
-    for (const char* block : {"mlp", "dropout"}) EXPECT_EQ(outcome(uniform_case(plan, block, "fp32")), "holds") << plan << " " << block;
+  for (const char* plan :
+       {"p1-l2-k4.r0", "p2-l2-k2.r0", "p4v4n4-l1-k4.r3", "p2v2n4-l3-k2.r1", "uneven-p2v2n4-k2.r0",
+        "zero-leading-p2v2n2-k2.r1", "zero-trailing-p2v2n2-k2.r1", "zero-middle-p2v3n2-k2.r1"}) {
+    for (const char* block : {"mlp", "dropout"})
+      EXPECT_EQ(outcome(uniform_case(plan, block, "fp32")), "holds") << plan << " " << block;
   }
 }
 
@@ -51,7 +54,8 @@ TEST(Equality, GeneratedCasesHold) {
     equal_tokens += generated.value.equal_tokens();
     EXPECT_EQ(outcome(generated.value), "holds") << "seed 2, case " << index;
   }
-  fmt::print("{} executed, {} wrap and mix, {} with equal tokens\n", executed, wrapped_and_mixed, equal_tokens);
+  fmt::print("{} executed, {} wrap and mix, {} with equal tokens\n", executed, wrapped_and_mixed,
+             equal_tokens);
   EXPECT_GT(executed, 15);
   EXPECT_GT(wrapped_and_mixed, 4);
 }

@@ -1,4 +1,5 @@
-// Any variant may meet any other: the plan makes arenas independent of the assignment of variants to microbatches.
+// Any variant may meet any other: the plan makes arenas independent of the assignment of variants
+// to microbatches.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -19,17 +20,25 @@ void every_assignment_holds(const std::string& plan, int most) {
     for (int i = 0; i < count; ++i) vectors *= variants;
     for (int number = 0; number < vectors; ++number) {
       value.schedule.variants.clear();
-      for (int i = 0, rest = number; i < count; ++i, rest /= variants) value.schedule.variants.push_back(rest % variants);
+      for (int i = 0, rest = number; i < count; ++i, rest /= variants)
+        value.schedule.variants.push_back(rest % variants);
       ++cases;
-      ASSERT_EQ(outcome(value), "holds") << plan << " " << fmt::format("{}", number) << " of " << count;
+      ASSERT_EQ(outcome(value), "holds")
+          << plan << " " << fmt::format("{}", number) << " of " << count;
     }
   }
   fmt::print("{}: {} assignments\n", plan, cases);
 }
 
-TEST(MicrobatchOrder, EveryAssignmentOfTwoVariantsHoldsOnOneStage) { every_assignment_holds("p2-l2-k2.r0", 5); }
-TEST(MicrobatchOrder, EveryAssignmentOfTwoVariantsHoldsOnVirtualStages) { every_assignment_holds("p2v2n2-l1-k2.r0", 4); }
-TEST(MicrobatchOrder, EveryAssignmentOfThreeVariantsHolds) { every_assignment_holds("p2v3n2-l2-k3-long.r1", 2); }
+TEST(MicrobatchOrder, EveryAssignmentOfTwoVariantsHoldsOnOneStage) {
+  every_assignment_holds("p2-l2-k2.r0", 5);
+}
+TEST(MicrobatchOrder, EveryAssignmentOfTwoVariantsHoldsOnVirtualStages) {
+  every_assignment_holds("p2v2n2-l1-k2.r0", 4);
+}
+TEST(MicrobatchOrder, EveryAssignmentOfThreeVariantsHolds) {
+  every_assignment_holds("p2v3n2-l2-k3-long.r1", 2);
+}
 
 // The adversarial device order respects streams only: no seed may matter to a correct runtime.
 TEST(MicrobatchOrder, NoOrderOfQueuedWorkMatters) {

@@ -8,7 +8,8 @@
 
 namespace slotgraph::properties {
 
-fuzz::Case uniform_case(const std::string& plan, const std::string& block, const std::string& dtype) {
+fuzz::Case uniform_case(const std::string& plan, const std::string& block,
+                        const std::string& dtype) {
   const std::string path = "core/plan/testdata/" + plan + ".json";
   const nlohmann::json json = read_json_file(path);
   fuzz::Case value;
@@ -19,7 +20,8 @@ fuzz::Case uniform_case(const std::string& plan, const std::string& block, const
   for (const int cp : value.plan.cp_sizes) value.tokens.push_back(std::max(24 / cp, 2));
   value.schedule.source = "rotation";
   const auto& counts = value.plan.covered_counts;
-  const auto above = std::find_if(counts.begin(), counts.end(), [&](int c) { return c > value.plan.ring_length; });
+  const auto above =
+      std::find_if(counts.begin(), counts.end(), [&](int c) { return c > value.plan.ring_length; });
   const int count = above == counts.end() ? counts.back() : *above;
   for (int i = 0; i < count; ++i) value.schedule.variants.push_back(i % value.plan.variants());
   value.order_seed = 11;
@@ -27,8 +29,8 @@ fuzz::Case uniform_case(const std::string& plan, const std::string& block, const
 }
 
 const fuzz::Sources& sources() {
-  static const fuzz::Sources& instance =
-      *new fuzz::Sources(fuzz::read_sources("core/plan/testdata", "fuzz/generate/testdata/schedules.jsonl", ""));
+  static const fuzz::Sources& instance = *new fuzz::Sources(
+      fuzz::read_sources("core/plan/testdata", "fuzz/generate/testdata/schedules.jsonl", ""));
   return instance;
 }
 
@@ -38,7 +40,8 @@ std::string outcome(const fuzz::Case& value) {
   if (record.verdict == Verdict::kHolds) return "holds";
   std::string text;
   for (const Finding& finding : record.findings) {
-    text += finding.property + ", " + finding.execution + ": " + finding.where + ": " + finding.what + "\n";
+    text += finding.property + ", " + finding.execution + ": " + finding.where + ": " +
+            finding.what + "\n";
   }
   return text;
 }

@@ -9,8 +9,10 @@
 
 namespace slotgraph::properties {
 
-// Every layer of the plan is this block; variants rotate; two steps. Tokens are 24 / CP size, at least 2.
-fuzz::Case uniform_case(const std::string& plan, const std::string& block, const std::string& dtype);
+// Every layer of the plan is this block; variants rotate; two steps. Tokens are 24 / CP size, at
+// least 2.
+fuzz::Case uniform_case(const std::string& plan, const std::string& block,
+                        const std::string& dtype);
 
 // The campaign's own sources.
 const fuzz::Sources& sources();

@@ -24,13 +24,16 @@ std::string absolute(const std::string& path) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Renders the records of campaigns: junit.xml for CI, summary.md for people.", "reports");
+  CLI::App app("Renders the records of campaigns: junit.xml for CI, summary.md for people.",
+               "reports");
   std::vector<std::string> inputs;
   std::string out;
   app.add_option("RECORDS", inputs, "records-*.jsonl of one or more campaigns")->required();
   app.add_option("--out", out, "folder for junit.xml and summary.md")->required();
-  app.footer("Example:\n  bazel run //reports -- slotgraph-out/records-*.jsonl --out slotgraph-out/report\n"
-             "Exit codes: 0 written, 64 wrong flag or input, 74 a file cannot be written.");
+  app.footer(
+      "Example:\n  bazel run //reports -- slotgraph-out/records-*.jsonl --out "
+      "slotgraph-out/report\n"
+      "Exit codes: 0 written, 64 wrong flag or input, 74 a file cannot be written.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,5 +1,5 @@
-// Renders records. Each renderer is a pure function from records to the text of one file; records are sorted by case
-// index first, so that the order of the input files does not matter.
+// Renders records. Each renderer is a pure function from records to the text of one file; records
+// are sorted by case index first, so that the order of the input files does not matter.
 #ifndef REPORTS_RENDER_H_
 #define REPORTS_RENDER_H_
 

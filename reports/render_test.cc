@@ -25,13 +25,15 @@ std::vector<Record> sample() {
   Record violated = holds;
   violated.index = 1;
   violated.verdict = Verdict::kViolated;
-  violated.findings = {{"equality", "placement", "step 0 <microbatch> 1", "byte 4: found 0x01 | expected 0x00"}};
+  violated.findings = {
+      {"equality", "placement", "step 0 <microbatch> 1", "byte 4: found 0x01 | expected 0x00"}};
   violated.case_file = "/out/cases/1-1.json";
   Record unknown = holds;
   unknown.index = 2;
   unknown.plan = "p4-l1-k1.r0";
   unknown.verdict = Verdict::kUnknown;
   unknown.findings = {{"worker", "all", "process", "ended with code 139"}};
+  unknown.case_file = "/out/cases/1-2.json";
   Record skipped;
   skipped.index = 0;
   skipped.plan = "p4-l1-k1.r0";
@@ -64,7 +66,9 @@ TEST(Render, OrderOfRecordsDoesNotMatter) {
   EXPECT_EQ(markdown(records), markdown(sample()));
 }
 
-TEST(Render, NoRecordsDoNotHold) { EXPECT_NE(markdown({}).find("does not hold"), std::string::npos); }
+TEST(Render, NoRecordsDoNotHold) {
+  EXPECT_NE(markdown({}).find("does not hold"), std::string::npos);
+}
 
 TEST(Records, RoundTripThroughAFileAndNameTheBadLine) {
   const std::string path = ::testing::TempDir() + "/records.jsonl";

@@ -1,6 +1,8 @@
 #include "core/emulation/scheduler.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <utility>
 
 namespace slotgraph::emulation {
@@ -44,8 +46,10 @@ void Scheduler::finish(TaskId task) {
 }
 
 std::vector<Work> Scheduler::drop() {
+  std::map<TaskId, Task> ordered(std::make_move_iterator(tasks_.begin()),
+                                 std::make_move_iterator(tasks_.end()));
   std::vector<Work> dropped;
-  for (auto& [id, task] : tasks_) dropped.push_back(std::move(task.work));
+  for (auto& [id, task] : ordered) dropped.push_back(std::move(task.work));
   tasks_.clear();
   ready_.clear();
   return dropped;

@@ -40,7 +40,9 @@ Plan small_plan() {
 }
 
 at::Tensor ramp(std::int64_t rows, double start) {
-  return (at::arange(rows * kHidden, at::kFloat) * 0.01 + start).view({rows, kHidden}).to(at::kCUDA);
+  return (at::arange(rows * kHidden, at::kFloat) * 0.01 + start)
+      .view({rows, kHidden})
+      .to(at::kCUDA);
 }
 
 // tanh(x W) W; the hook runs at the start of each forward with its number.
@@ -48,10 +50,11 @@ struct Rig {
   explicit Rig(std::function<void(int)> hook = [](int) {}) : hook(std::move(hook)) {
     weight = module->register_parameter("weight", ramp(kHidden, -0.3));
     buffer = module->register_buffer("buffer", ramp(1, 0.5));
-    const GraphModule graph_module{module, [this](at::TensorList in, const NamedTensors&) -> Tensors {
-                                     this->hook(calls++);
-                                     return {at::matmul(at::tanh(at::matmul(in[0], weight)), weight)};
-                                   }};
+    const GraphModule graph_module{
+        module, [this](at::TensorList in, const NamedTensors&) -> Tensors {
+          this->hook(calls++);
+          return {at::matmul(at::tanh(at::matmul(in[0], weight)), weight)};
+        }};
     modules = {graph_module, graph_module};
     for (int branch = 0; branch < 4; ++branch) {
       samples.push_back({{ramp(rows_of(branch), 0).requires_grad_(true)}, {}});
@@ -87,7 +90,8 @@ struct Callables : ::testing::Test {
     device::synchronise();
     return static_cast<std::size_t>(caching::getDeviceStats(0).allocated_bytes[0].current);
   }
-  // A capture that fails must leave memory, scopes and the stream as they were, so that the next one works.
+  // A capture that fails must leave memory, scopes and the stream as they were, so that the next
+  // one works.
   static void expect_clean_failure(Rig& setup, const std::string& expected) {
     const std::size_t before = allocated();
     EXPECT_EQ(rule([&] { setup.capture(); }), expected);
@@ -106,8 +110,10 @@ at::Tensor gradient(const at::Tensor& output, const at::Tensor& input) {
 }
 
 bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
-  const at::Tensor x = a.detach().to(at::kCPU).contiguous(), y = b.detach().to(at::kCPU).contiguous();
-  return x.nbytes() == y.nbytes() && std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
+  const at::Tensor x = a.detach().to(at::kCPU).contiguous(),
+                   y = b.detach().to(at::kCPU).contiguous();
+  return x.nbytes() == y.nbytes() &&
+         std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
 }
 
 TEST_F(Callables, BadRequestsAreRefusedBeforeAnythingRuns) {
@@ -120,11 +126,16 @@ TEST_F(Callables, BadRequestsAreRefusedBeforeAnythingRuns) {
   };
   EXPECT_EQ(refused([](Rig& s) { s.modules.pop_back(); }), "C01");
   EXPECT_EQ(refused([](Rig& s) { s.samples.pop_back(); }), "C01");
-  EXPECT_EQ(refused([](Rig& s) { s.samples[1].positional[0] = ramp(4, 0).requires_grad_(true); }), "C02");
-  EXPECT_EQ(refused([](Rig& s) { s.samples[1].positional[0] = ramp(3, 0); }), "C02") << "gradient wish";
+  EXPECT_EQ(refused([](Rig& s) { s.samples[1].positional[0] = ramp(4, 0).requires_grad_(true); }),
+            "C02");
+  EXPECT_EQ(refused([](Rig& s) { s.samples[1].positional[0] = ramp(3, 0); }), "C02")
+      << "gradient wish";
   EXPECT_EQ(refused([](Rig& s) { s.samples[0].positional[0] = at::ones({3, kHidden}); }), "C03");
   EXPECT_EQ(refused([](Rig& s) { s.samples[2] = {{s.weight.detach()}, {}}; }), "C21");
-  EXPECT_EQ(refused([](Rig& s) { for (int v : {0, 2}) s.plan.slots[v + 1].saved_arena_id = 0; }), "P04");
+  EXPECT_EQ(refused([](Rig& s) {
+              for (int v : {0, 2}) s.plan.slots[v + 1].saved_arena_id = 0;
+            }),
+            "P04");
   const c10::cuda::CUDAStreamGuard default_stream(c10::cuda::getDefaultCUDAStream());
   EXPECT_EQ(refused([](Rig&) {}), "C04");
 }
@@ -134,7 +145,8 @@ TEST_F(Callables, AFrameIsExclusiveUntilItsBackwardOrTheDeathOfItsNode) {
   const auto set = setup.capture();
   Tensors first = set->at(0).forward(setup.samples[0]);
   EXPECT_EQ(rule([&] { set->at(0).forward(setup.samples[0]); }), "R02");
-  EXPECT_EQ(rule([&] { set->at(2).forward(setup.samples[2]); }), "R02") << "another variant of the frame";
+  EXPECT_EQ(rule([&] { set->at(2).forward(setup.samples[2]); }), "R02")
+      << "another variant of the frame";
   gradient(first[0], setup.samples[0].positional[0]);
   Tensors second = set->at(2).forward(setup.samples[2]);
   second.clear();
@@ -147,7 +159,8 @@ TEST_F(Callables, ReleaseAndResetEndAFlight) {
   const Tensors kept = set->at(0).forward(setup.samples[0]);
   set->at(0).release();
   const Tensors newer = set->at(0).forward(setup.samples[0]);
-  EXPECT_EQ(rule([&] { gradient(kept[0], setup.samples[0].positional[0]); }), "R03") << "an older flight";
+  EXPECT_EQ(rule([&] { gradient(kept[0], setup.samples[0].positional[0]); }), "R03")
+      << "an older flight";
   set->reset();
   EXPECT_EQ(rule([&] { gradient(newer[0], setup.samples[0].positional[0]); }), "R03");
 }
@@ -173,7 +186,8 @@ TEST_F(Callables, AGradientThatTheEventBeforeStillOwnsIsNotOverwritten) {
   const Tensors a = set->at(0).forward(good.samples[0]);
   gradient(a[0], good.samples[0].positional[0]);
   const Tensors b = set->at(2).forward(good.samples[2]);
-  EXPECT_EQ(rule([&] { gradient(b[0], good.samples[2].positional[0]); }), "") << "the same chunk and slot";
+  EXPECT_EQ(rule([&] { gradient(b[0], good.samples[2].positional[0]); }), "")
+      << "the same chunk and slot";
 }
 
 TEST_F(Callables, WrongInputsAreRefusedAndNothingIsCopied) {
@@ -182,7 +196,8 @@ TEST_F(Callables, WrongInputsAreRefusedAndNothingIsCopied) {
   EXPECT_EQ(rule([&] { set->at(0).forward({{ramp(4, 0)}, {}}); }), "R01");
   EXPECT_EQ(rule([&] { set->at(0).forward({{ramp(3, 0).to(at::kDouble)}, {}}); }), "R01");
   EXPECT_EQ(rule([&] { set->at(0).forward({{}, {}}); }), "R01");
-  EXPECT_EQ(rule([&] { set->at(0).forward(setup.samples[0]); }), "") << "the frame is not in flight";
+  EXPECT_EQ(rule([&] { set->at(0).forward(setup.samples[0]); }), "")
+      << "the frame is not in flight";
 }
 
 TEST_F(Callables, VariantsOfAFrameShareAddressesAndTheArenaIsTheLargest) {
@@ -201,11 +216,16 @@ TEST_F(Callables, VariantsOfAFrameShareAddressesAndTheArenaIsTheLargest) {
 
 TEST_F(Callables, FailuresOfModulesAreNamedAndUndone) {
   at::Tensor kept;
-  Rig cache([&](int call) { if (call >= 2) kept = at::empty({1000}, at::kCUDA); });
+  Rig cache([&](int call) {
+    if (call >= 2) kept = at::empty({1000}, at::kCUDA);
+  });
   EXPECT_EQ(rule([&] { cache.capture(); }), "W03");
   kept = at::Tensor();
   Rig* self = nullptr;
-  Rig writes([&](int) { const at::NoGradGuard none; self->samples[0].positional[0].add_(1); });
+  Rig writes([&](int) {
+    const at::NoGradGuard none;
+    self->samples[0].positional[0].add_(1);
+  });
   self = &writes;
   expect_clean_failure(writes, "W01");
   const at::Tensor spare = ramp(1, 0.25);
@@ -217,7 +237,9 @@ TEST_F(Callables, FailuresOfModulesAreNamedAndUndone) {
 }
 
 TEST_F(Callables, AnExceptionInsideACaptureLeavesNothingOpen) {
-  Rig setup([](int call) { if (call == 5) throw std::runtime_error("in capture"); });
+  Rig setup([](int call) {
+    if (call == 5) throw std::runtime_error("in capture");
+  });
   const std::size_t before = allocated();
   EXPECT_THROW(setup.capture(), std::runtime_error);
   EXPECT_EQ(allocated(), before);
@@ -226,12 +248,15 @@ TEST_F(Callables, AnExceptionInsideACaptureLeavesNothingOpen) {
 }
 
 TEST_F(Callables, AFrameThatSettlesLateIsCapturedAgain) {
-  // Warm-up is four calls: two modules, two iterations. Captures then ask for another size, always the same.
+  // Warm-up is four calls: two modules, two iterations. Captures then ask for another size, always
+  // the same.
   Rig setup([](int call) { const at::Tensor t = at::empty({call >= 4 ? 300 : 200}, at::kCUDA); });
   const auto set = setup.capture();
   EXPECT_GT(setup.calls, 8) << "the first capture was discarded";
   const Tensors out = set->at(0).forward(setup.samples[0]);
-  EXPECT_TRUE(same_bytes(out[0], at::matmul(at::tanh(at::matmul(setup.samples[0].positional[0], setup.weight)), setup.weight)));
+  EXPECT_TRUE(same_bytes(
+      out[0], at::matmul(at::tanh(at::matmul(setup.samples[0].positional[0], setup.weight)),
+                         setup.weight)));
 }
 
 TEST_F(Callables, BuffersAndGeneratorAreWhatTheyWereAfterSuccessAndFailure) {
@@ -286,9 +311,11 @@ TEST_F(Callables, InputsInStaticPlacesOfOtherInputsAreMovedAsIfAtOnce) {
                           return {at::matmul(in[0], rig.weight) + in[1] * 2};
                         }};
   rig.modules = {sum, sum};
-  for (Inputs& sample : rig.samples) sample.positional.push_back(ramp(sample.positional[0].size(0), 0.7));
+  for (Inputs& sample : rig.samples)
+    sample.positional.push_back(ramp(sample.positional[0].size(0), 0.7));
   const auto set = rig.capture();
-  // The first flight's inputs are the static places themselves, seen through the saved tensors of its inputs.
+  // The first flight's inputs are the static places themselves, seen through the saved tensors of
+  // its inputs.
   const at::Tensor a = ramp(3, 0.2), b = ramp(3, 0.9);
   const Tensors first = set->at(0).forward({{a, b}, {}});
   EXPECT_TRUE(same_bytes(first[0], at::matmul(a, rig.weight) + b * 2));
@@ -298,7 +325,42 @@ TEST_F(Callables, InputsInStaticPlacesOfOtherInputsAreMovedAsIfAtOnce) {
   EXPECT_TRUE(same_bytes(chained[0], at::matmul(y, rig.weight) + y * 2));
 }
 
-// PyTorch's arrangement shares one pool among the frames of a variant: right in the order of capture only.
+// Frames share transients and staging, so a replay must wait for the last one whatever its stream.
+TEST_F(Callables, ReplaysOnDifferentStreamsAreOrderedUnderEveryDeviceOrder) {
+  Rig rig;
+  const auto set = rig.capture();
+  const c10::cuda::CUDAStream streams[] = {c10::cuda::getStreamFromPool(),
+                                           c10::cuda::getStreamFromPool()};
+  Tensors inputs, expected;
+  for (int slot = 0; slot < 2; ++slot) {
+    inputs.push_back(ramp(3, 0.3 * slot).requires_grad_(true));
+    const at::Tensor y = at::matmul(at::tanh(at::matmul(inputs[slot], rig.weight)), rig.weight);
+    expected.push_back(y);
+    expected.push_back(gradient(y, inputs[slot]));
+  }
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    device::synchronise();
+    device::configure({.order_seed = seed});
+    Tensors outputs, found(4);
+    for (int slot = 0; slot < 2; ++slot) {
+      const c10::cuda::CUDAStreamGuard on(streams[slot]);
+      outputs.push_back(set->at(slot).forward({{inputs[slot]}, {}})[0]);
+      found[2 * slot] = outputs[slot].detach().clone();
+    }
+    for (int slot = 0; slot < 2; ++slot) {
+      const c10::cuda::CUDAStreamGuard on(streams[slot]);
+      found[2 * slot + 1] = gradient(outputs[slot], inputs[slot]).clone();
+    }
+    set->end_step();
+    device::synchronise();
+    for (int i = 0; i < 4; ++i)
+      ASSERT_TRUE(same_bytes(found[i], expected[i])) << "seed " << seed << ", tensor " << i;
+  }
+  device::configure({});
+}
+
+// PyTorch's arrangement shares one pool among the frames of a variant: right in the order of
+// capture only.
 TEST_F(Callables, OnePoolForAVariantBreaksInAnotherOrderAndPrivatePoolsAndPlacementDoNot) {
   const auto differing = [](Mode mode, bool captured_order) {
     Rig setup;
@@ -311,7 +373,8 @@ TEST_F(Callables, OnePoolForAVariantBreaksInAnotherOrderAndPrivatePoolsAndPlacem
     }
     for (int i = 0; i < 2; ++i) {
       const int slot = captured_order ? i : 1 - i;
-      const at::Tensor expected_output = at::matmul(at::tanh(at::matmul(inputs[slot], setup.weight)), setup.weight);
+      const at::Tensor expected_output =
+          at::matmul(at::tanh(at::matmul(inputs[slot], setup.weight)), setup.weight);
       const at::Tensor expected = gradient(expected_output, inputs[slot]);
       different += !same_bytes(gradient(outputs[slot], inputs[slot]), expected);
     }

@@ -6,17 +6,14 @@
 
 namespace slotgraph {
 
-// Engine threads may still free tensors after grad() has returned. Warm-up, capture and every run whose memory is
-// accounted must not see that.
+// Engine threads may still free tensors after grad() has returned. Warm-up, capture and every run
+// whose memory is accounted must not see that.
 class CallingThreadGuard {
  public:
-  CallingThreadGuard()
-      : before_(c10::AutogradState::get_tls_state().get_multithreading_enabled()) {
+  CallingThreadGuard() : before_(c10::AutogradState::get_tls_state().get_multithreading_enabled()) {
     c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
   }
-  ~CallingThreadGuard() {
-    c10::AutogradState::get_tls_state().set_multithreading_enabled(before_);
-  }
+  ~CallingThreadGuard() { c10::AutogradState::get_tls_state().set_multithreading_enabled(before_); }
   CallingThreadGuard(const CallingThreadGuard&) = delete;
   CallingThreadGuard& operator=(const CallingThreadGuard&) = delete;
 

@@ -14,7 +14,8 @@ Inputs Inputs::with(const Tensors& all) const {
   Inputs result;
   const auto split = all.begin() + static_cast<std::ptrdiff_t>(positional.size());
   result.positional.assign(all.begin(), split);
-  for (std::size_t i = 0; i < named.size(); ++i) result.named.emplace_back(named[i].first, *(split + static_cast<std::ptrdiff_t>(i)));
+  for (std::size_t i = 0; i < named.size(); ++i)
+    result.named.emplace_back(named[i].first, *(split + static_cast<std::ptrdiff_t>(i)));
   return result;
 }
 

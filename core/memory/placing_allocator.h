@@ -1,8 +1,9 @@
-// The placing allocator: a CUDA allocator that delegates to the native one, watches what a branch allocates, and
-// serves planned allocations at planned addresses (design.md 2, sharing mode `placement`).
+// The placing allocator: a CUDA allocator that delegates to the native one, watches what a branch
+// allocates, and serves planned allocations at planned addresses (design.md 2, sharing mode
+// `placement`).
 //
-// The allocator object and its one trace tracker live as long as the process, because storages keep their
-// allocator's address and trackers cannot be detached; outside a Session both are idle.
+// The allocator object and its one trace tracker live as long as the process, because storages keep
+// their allocator's address and trackers cannot be detached; outside a Session both are idle.
 #ifndef CORE_MEMORY_PLACING_ALLOCATOR_H_
 #define CORE_MEMORY_PLACING_ALLOCATOR_H_
 
@@ -24,7 +25,8 @@ struct Allocation {
   bool alive = true;  // until its free is requested
 };
 
-// What one session allocated, in order of birth. Thread-safe: frees may come from any thread, long after the session.
+// What one session allocated, in order of birth. Thread-safe: frees may come from any thread, long
+// after the session.
 class Recording {
  public:
   std::vector<Allocation> snapshot() const;
@@ -40,8 +42,8 @@ class Recording {
   std::vector<Allocation> allocations_;
 };
 
-// What to place: for each allocation of a branch, by order of birth, its size and, for survivors, its offset in the
-// arena. An allocation of another size than planned is not placed.
+// What to place: for each allocation of a branch, by order of birth, its size and, for survivors,
+// its offset in the arena. An allocation of another size than planned is not placed.
 struct PlacementPlan {
   struct Entry {
     std::size_t bytes = 0;
@@ -51,9 +53,9 @@ struct PlacementPlan {
   Arena arena;
 };
 
-// Installs the placing allocator for the calling thread; the destructor uninstalls it. One session at a time in the
-// process. It counts the non-empty allocate calls of this thread, during a capture only those on streams of the
-// capture; raw_alloc is neither counted nor placed.
+// Installs the placing allocator for the calling thread; the destructor uninstalls it. One session
+// at a time in the process. It counts the non-empty allocate calls of this thread, during a capture
+// only those on streams of the capture; raw_alloc is neither counted nor placed.
 class Session {
  public:
   // Only records (warm-up).

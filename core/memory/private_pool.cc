@@ -12,7 +12,8 @@ namespace {
 
 namespace caching = c10::cuda::CUDACachingAllocator;
 
-// libtorch numbers its own pools from 1 in either half of the id; ours start where it will not come.
+// libtorch numbers its own pools from 1 in either half of the id; ours start where it will not
+// come.
 c10::MempoolId_t next_id() {
   static std::atomic<std::uint64_t> last{std::uint64_t{1} << 40};
   return {0, ++last};
@@ -34,10 +35,12 @@ std::size_t PrivatePool::reserved_bytes() const {
   return bytes;
 }
 
-AllocationScope::AllocationScope(const PrivatePool& pool) : id_(pool.id()), device_(c10::cuda::current_device()) {
-  caching::beginAllocateToPool(device_, id_,
-                               [thread = std::this_thread::get_id(), stream = c10::cuda::getCurrentCUDAStream().stream()](
-                                   cudaStream_t other) { return std::this_thread::get_id() == thread && other == stream; });
+AllocationScope::AllocationScope(const PrivatePool& pool)
+    : id_(pool.id()), device_(c10::cuda::current_device()) {
+  caching::beginAllocateToPool(
+      device_, id_,
+      [thread = std::this_thread::get_id(), stream = c10::cuda::getCurrentCUDAStream().stream()](
+          cudaStream_t other) { return std::this_thread::get_id() == thread && other == stream; });
 }
 
 AllocationScope::~AllocationScope() {
@@ -55,11 +58,12 @@ bool Slab::contains(const void* address) const {
   return bytes_ > 0 && byte >= base() && byte < base() + bytes_;
 }
 
-at::Tensor borrowed_tensor(void* address, at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType dtype,
-                           std::shared_ptr<const void> owner) {
+at::Tensor borrowed_tensor(void* address, at::IntArrayRef sizes, at::IntArrayRef strides,
+                           at::ScalarType dtype, std::shared_ptr<const void> owner) {
   const at::Device device(at::kCUDA, c10::cuda::current_device());
-  return at::from_blob(address, sizes, strides, [owner = std::move(owner)](void*) {},
-                       at::TensorOptions(device).dtype(dtype), device);
+  return at::from_blob(
+      address, sizes, strides, [owner = std::move(owner)](void*) {},
+      at::TensorOptions(device).dtype(dtype), device);
 }
 
 }  // namespace slotgraph

@@ -1,4 +1,5 @@
-// Scopes over the caching allocator's private pools. Every begin has its end and its release, on every path.
+// Scopes over the caching allocator's private pools. Every begin has its end and its release, on
+// every path.
 #ifndef CORE_MEMORY_PRIVATE_POOL_H_
 #define CORE_MEMORY_PRIVATE_POOL_H_
 
@@ -12,8 +13,9 @@
 
 namespace slotgraph {
 
-// A private pool with a fresh id on the current device. Holds one use count; graphs hold their own. Its segments go
-// back to the driver with the next emptyCache after the last count and the last block are gone.
+// A private pool with a fresh id on the current device. Holds one use count; graphs hold their own.
+// Its segments go back to the driver with the next emptyCache after the last count and the last
+// block are gone.
 class PrivatePool {
  public:
   PrivatePool();
@@ -29,8 +31,8 @@ class PrivatePool {
   c10::DeviceIndex device_;
 };
 
-// While alive, allocations of this thread on the current stream come from the pool. Not for captures: a graph opens
-// its own scope. Must die before another scope of the same pool opens.
+// While alive, allocations of this thread on the current stream come from the pool. Not for
+// captures: a graph opens its own scope. Must die before another scope of the same pool opens.
 class AllocationScope {
  public:
   explicit AllocationScope(const PrivatePool& pool);
@@ -43,7 +45,8 @@ class AllocationScope {
   c10::DeviceIndex device_;
 };
 
-// One block of pool memory that tensors and placed allocations refer to. The last reference frees it.
+// One block of pool memory that tensors and placed allocations refer to. The last reference frees
+// it.
 class Slab {
  public:
   // `bytes` may be 0: the slab then has no address. Throws c10::OutOfMemoryError.
@@ -66,9 +69,10 @@ struct Arena {
   std::byte* base() const { return slab->base() + offset; }
 };
 
-// A tensor over `address` with these sizes and strides (in elements) that holds a reference to `owner`, not the memory.
-at::Tensor borrowed_tensor(void* address, at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType dtype,
-                           std::shared_ptr<const void> owner);
+// A tensor over `address` with these sizes and strides (in elements) that holds a reference to
+// `owner`, not the memory.
+at::Tensor borrowed_tensor(void* address, at::IntArrayRef sizes, at::IntArrayRef strides,
+                           at::ScalarType dtype, std::shared_ptr<const void> owner);
 
 }  // namespace slotgraph
 

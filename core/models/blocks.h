@@ -1,7 +1,8 @@
 // The layer zoo: the blocks that cases are made of.
 //
-// Every block maps its first input [tokens, hidden] to a first output of the same sizes, so that blocks chain. To add
-// one, write a make function and call register_block before main (README.md, "Add your own block").
+// Every block maps its first input [tokens, hidden] to a first output of the same sizes, so that
+// blocks chain. To add one, write a make function and call register_block before main (README.md,
+// "Add your own block").
 #ifndef CORE_MODELS_BLOCKS_H_
 #define CORE_MODELS_BLOCKS_H_
 
@@ -21,10 +22,10 @@ struct BlockShape {
 
 // An input besides the first one, which is [tokens, hidden] of the block's dtype.
 struct ExtraInput {
-  std::string name;             // empty: positional
-  bool per_token = true;        // [tokens, hidden], else [hidden]
+  std::string name;       // empty: positional
+  bool per_token = true;  // [tokens, hidden], else [hidden]
   bool requires_grad = true;
-  bool shared = false;          // one tensor for all frames of a microbatch
+  bool shared = false;  // one tensor for all frames of a microbatch
 };
 
 struct BlockKind {

@@ -14,7 +14,8 @@ std::uint64_t split_mix(std::uint64_t& state) {
 
 }  // namespace
 
-at::Tensor integer_values(at::IntArrayRef sizes, at::ScalarType dtype, std::uint64_t seed, double scale) {
+at::Tensor integer_values(at::IntArrayRef sizes, at::ScalarType dtype, std::uint64_t seed,
+                          double scale) {
   const at::Tensor values = at::empty(sizes, at::TensorOptions(at::kCPU).dtype(at::kDouble));
   const bool floating = at::isFloatingType(dtype);
   const std::int64_t range = floating ? 2048 : dtype == at::kBool ? 2 : 16;

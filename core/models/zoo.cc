@@ -23,7 +23,9 @@ class Block : public torch::nn::Module {
   at::Tensor vector(const std::string& name, std::int64_t size) {
     return register_parameter(name, values({size}, 0.5));
   }
-  at::Tensor buffer(const std::string& name, std::int64_t size) { return register_buffer(name, values({size}, 0.1)); }
+  at::Tensor buffer(const std::string& name, std::int64_t size) {
+    return register_buffer(name, values({size}, 0.1));
+  }
 
   std::int64_t hidden() const { return shape_.hidden; }
 
@@ -39,7 +41,8 @@ class Block : public torch::nn::Module {
 using Forward = std::function<Tensors(at::TensorList, const NamedTensors&)>;
 
 // A kind whose `build` registers parameters and returns the forward function over them.
-BlockKind kind(std::string name, std::function<Forward(Block&)> build, std::vector<ExtraInput> extra = {}) {
+BlockKind kind(std::string name, std::function<Forward(Block&)> build,
+               std::vector<ExtraInput> extra = {}) {
   return {std::move(name),
           [build = std::move(build)](const BlockShape& shape, std::uint64_t seed) {
             auto block = std::make_shared<Block>(shape, seed);
@@ -115,7 +118,8 @@ Forward add_inputs(Block&) {
 
 // Keeps an activation in saved_data, which no saved-tensor hook sees.
 struct SquareFunction : torch::autograd::Function<SquareFunction> {
-  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& scale) {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x,
+                            const at::Tensor& scale) {
     const at::Tensor activation = at::tanh(x);
     context->saved_data["activation"] = activation;
     context->save_for_backward({scale});
@@ -125,26 +129,30 @@ struct SquareFunction : torch::autograd::Function<SquareFunction> {
     const at::Tensor activation = context->saved_data["activation"].toTensor();
     const at::Tensor scale = context->get_saved_variables()[0];
     const at::Tensor slope = 1 - activation * activation;
-    return {incoming[0] * scale * 2 * activation * slope, (incoming[0] * activation * activation).sum(0)};
+    return {incoming[0] * scale * 2 * activation * slope,
+            (incoming[0] * activation * activation).sum(0)};
   }
 };
 
 Forward saved_data(Block& block) {
   const at::Tensor scale = block.vector("scale", block.hidden());
-  return [=](at::TensorList in, const NamedTensors&) -> Tensors { return {in[0] + SquareFunction::apply(in[0], scale)}; };
+  return [=](at::TensorList in, const NamedTensors&) -> Tensors {
+    return {in[0] + SquareFunction::apply(in[0], scale)};
+  };
 }
 
 }  // namespace
 
 std::vector<BlockKind> built_in_blocks() {
-  return {kind("mlp", mlp),
-          kind("attention", attention),
-          kind("dropout", dropout),
-          kind("view", view),
-          kind("two_inputs", two_inputs, {{.name = "shared", .requires_grad = false, .shared = true}}),
-          kind("running_mean", running_mean),
-          kind("add_inputs", add_inputs, {{.name = ""}}),
-          kind("saved_data", saved_data)};
+  return {
+      kind("mlp", mlp),
+      kind("attention", attention),
+      kind("dropout", dropout),
+      kind("view", view),
+      kind("two_inputs", two_inputs, {{.name = "shared", .requires_grad = false, .shared = true}}),
+      kind("running_mean", running_mean),
+      kind("add_inputs", add_inputs, {{.name = ""}}),
+      kind("saved_data", saved_data)};
 }
 
 }  // namespace slotgraph

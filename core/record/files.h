@@ -6,8 +6,8 @@
 
 namespace slotgraph {
 
-// Writes `text` to a temporary name beside `path` and renames it, making the folder if needed. Throws FileError and
-// leaves nothing behind.
+// Writes `text` to a temporary name beside `path` and renames it, making the folder if needed.
+// Throws FileError and leaves nothing behind.
 void write_file(const std::string& path, const std::string& text);
 
 // Appends whole lines. A line that cannot be written is taken back before the exception leaves.

@@ -19,7 +19,8 @@ constexpr std::array kVerdicts = {"holds", "violated", "unknown"};
 std::string to_string(Verdict verdict) { return kVerdicts[static_cast<std::size_t>(verdict)]; }
 
 std::array<std::uint64_t*, 7> Counters::fields() {
-  return {&microbatches, &frames_captured, &replays, &tensors_compared, &bytes_compared, &pool_bytes_slot, &pool_bytes_native};
+  return {&microbatches,   &frames_captured, &replays,          &tensors_compared,
+          &bytes_compared, &pool_bytes_slot, &pool_bytes_native};
 }
 
 nlohmann::json to_json(const Record& record) {
@@ -44,7 +45,8 @@ nlohmann::json to_json(const Record& record) {
                          {"findings", findings},
                          {"case_file", record.case_file}};
   Counters counters = record.counters;
-  for (std::size_t i = 0; i < Counters::kNames.size(); ++i) json[Counters::kNames[i]] = *counters.fields()[i];
+  for (std::size_t i = 0; i < Counters::kNames.size(); ++i)
+    json[Counters::kNames[i]] = *counters.fields()[i];
   return json;
 }
 
@@ -83,8 +85,8 @@ Record record_from_json(const nlohmann::json& json, const std::string& where) {
 std::vector<Record> read_records(const std::string& path) {
   std::ifstream file(path);
   if (!file) {
-    throw Error({"J01", path, fmt::format("an unreadable file ({})", std::strerror(errno)), "a file of records",
-                 "check the path"});
+    throw Error({"J01", path, fmt::format("an unreadable file ({})", std::strerror(errno)),
+                 "a file of records", "check the path"});
   }
   std::vector<Record> records;
   std::string line;
@@ -93,7 +95,8 @@ std::vector<Record> read_records(const std::string& path) {
     try {
       records.push_back(record_from_json(nlohmann::json::parse(line), where));
     } catch (const nlohmann::json::parse_error& error) {
-      throw Error({"J02", where, error.what(), "one JSON object a line", "the file may be truncated: run the campaign again"});
+      throw Error({"J02", where, error.what(), "one JSON object a line",
+                   "the file may be truncated: run the campaign again"});
     }
   }
   return records;
@@ -112,21 +115,25 @@ void Summary::add(Record record) {
   holds += record.verdict == Verdict::kHolds;
   violated += record.verdict == Verdict::kViolated;
   unknown += record.verdict == Verdict::kUnknown;
-  for (std::size_t i = 0; i < Counters::kNames.size(); ++i) *counters.fields()[i] += *record.counters.fields()[i];
+  for (std::size_t i = 0; i < Counters::kNames.size(); ++i)
+    *counters.fields()[i] += *record.counters.fields()[i];
 }
 
 nlohmann::json to_json(const Summary& summary) {
-  nlohmann::json json = {{"schema", kRecordSchema},
-                         {"cases", summary.cases},
-                         {"skipped", summary.skipped},
-                         {"wrapped", summary.wrapped},
-                         {"mixed", summary.mixed},
-                         {"mixed_and_wrapped", summary.mixed_and_wrapped},
-                         {"equal_tokens", summary.equal_tokens},
-                         {"different_tokens", summary.cases - summary.equal_tokens},
-                         {"verdicts", {{"holds", summary.holds}, {"violated", summary.violated}, {"unknown", summary.unknown}}}};
+  nlohmann::json json = {
+      {"schema", kRecordSchema},
+      {"cases", summary.cases},
+      {"skipped", summary.skipped},
+      {"wrapped", summary.wrapped},
+      {"mixed", summary.mixed},
+      {"mixed_and_wrapped", summary.mixed_and_wrapped},
+      {"equal_tokens", summary.equal_tokens},
+      {"different_tokens", summary.cases - summary.equal_tokens},
+      {"verdicts",
+       {{"holds", summary.holds}, {"violated", summary.violated}, {"unknown", summary.unknown}}}};
   Counters counters = summary.counters;
-  for (std::size_t i = 0; i < Counters::kNames.size(); ++i) json[Counters::kNames[i]] = *counters.fields()[i];
+  for (std::size_t i = 0; i < Counters::kNames.size(); ++i)
+    json[Counters::kNames[i]] = *counters.fields()[i];
   return json;
 }
 

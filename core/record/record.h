@@ -1,4 +1,5 @@
-// The record of one executed case: one JSON line. Many records make a summary; merging is commutative.
+// The record of one executed case: one JSON line. Many records make a summary; merging is
+// commutative.
 #ifndef CORE_RECORD_RECORD_H_
 #define CORE_RECORD_RECORD_H_
 
@@ -31,9 +32,9 @@ struct Counters {
   std::uint64_t pool_bytes_native = 0;
 
   // One list of names for JSON, sums and tables.
-  static constexpr std::array<const char*, 7> kNames = {"microbatches",     "frames_captured", "replays",
-                                                        "tensors_compared", "bytes_compared",  "pool_bytes_slot",
-                                                        "pool_bytes_native"};
+  static constexpr std::array<const char*, 7> kNames = {
+      "microbatches",   "frames_captured", "replays",          "tensors_compared",
+      "bytes_compared", "pool_bytes_slot", "pool_bytes_native"};
   std::array<std::uint64_t*, 7> fields();
 };
 
@@ -43,7 +44,8 @@ struct Record {
   std::string case_digest;
   std::string plan;
   std::string schedule;
-  bool skipped = false;  // the schedule does not fit the plan: nothing ran, the verdict does not count
+  bool skipped =
+      false;  // the schedule does not fit the plan: nothing ran, the verdict does not count
   bool wrapped = false;
   bool mixed = false;
   bool equal_tokens = false;

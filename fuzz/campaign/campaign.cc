@@ -27,7 +27,9 @@ volatile std::sig_atomic_t stop_signal = 0;
 
 void request_stop(int) { stop_signal = 1; }
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 class Campaign {
  public:
@@ -38,10 +40,12 @@ class Campaign {
     std::signal(SIGINT, request_stop);
     std::signal(SIGTERM, request_stop);
     for (int i = 0; i < options_.jobs; ++i) {
-      shards_.push_back(std::make_unique<Shard>(fmt::format("{}/records-{}.jsonl", options_.out, i)));
+      shards_.push_back(
+          std::make_unique<Shard>(fmt::format("{}/records-{}.jsonl", options_.out, i)));
       start(i, 0);
     }
-    while (std::any_of(shards_.begin(), shards_.end(), [](const auto& shard) { return shard->process != nullptr; })) {
+    while (std::any_of(shards_.begin(), shards_.end(),
+                       [](const auto& shard) { return shard->process != nullptr; })) {
       wait_for_output();
       for (int i = 0; i < options_.jobs; ++i) {
         if (shards_[i]->process) collect(i);
@@ -62,9 +66,9 @@ class Campaign {
 
   void start(int shard, std::uint64_t first) {
     shards_[shard]->process = std::make_unique<Process>(std::vector<std::string>{
-        program_, "--worker", fmt::to_string(shard), "--jobs", fmt::to_string(options_.jobs), "--seed",
-        fmt::to_string(options_.seed), "--cases", fmt::to_string(options_.cases), "--first", fmt::to_string(first),
-        "--filter", options_.filter});
+        program_, "--worker", fmt::to_string(shard), "--jobs", fmt::to_string(options_.jobs),
+        "--seed", fmt::to_string(options_.seed), "--cases", fmt::to_string(options_.cases),
+        "--first", fmt::to_string(first), "--filter", options_.filter});
     if (stopping_) shards_[shard]->process->close_input();
   }
 
@@ -123,14 +127,16 @@ class Campaign {
     record.mixed = generated.value.mixes();
     record.equal_tokens = generated.value.equal_tokens();
     record.verdict = Verdict::kUnknown;
-    record.findings.push_back({"worker", "all", "process", fmt::format("ended with code {} while it ran the case", code)});
+    record.findings.push_back({"worker", "all", "process",
+                               fmt::format("ended with code {} while it ran the case", code)});
     return record;
   }
 
   void add(Shard& shard, Record record) {
     if (!record.skipped && record.verdict != Verdict::kHolds) {
       const Generated generated = generate(sources_, case_seed(options_.seed, record.index));
-      record.case_file = fmt::format("{}/cases/{}-{}.json", options_.out, options_.seed, record.index);
+      record.case_file =
+          fmt::format("{}/cases/{}-{}.json", options_.out, options_.seed, record.index);
       write_file(record.case_file, to_json(generated.value).dump(1) + "\n");
       clear_progress();
       print_failure(record);
@@ -149,11 +155,14 @@ class Campaign {
     shown_ = now;
     double left = options_.seconds > 0 ? options_.seconds - now : 1e9;
     const std::uint64_t done = summary_.cases + summary_.skipped;
-    if (options_.cases > 0 && done > 0) left = std::min(left, now * (static_cast<double>(options_.cases) / static_cast<double>(done) - 1));
+    if (options_.cases > 0 && done > 0)
+      left = std::min(left,
+                      now * (static_cast<double>(options_.cases) / static_cast<double>(done) - 1));
     clear_progress();
-    fmt::print(stderr, "{} cases, {:.1f}/s, {} hold, {} violated, {} unknown, {:.0f} s left{}", summary_.cases,
-               static_cast<double>(summary_.cases) / std::max(now, 1e-9), summary_.holds, summary_.violated, summary_.unknown,
-               std::max(left, 0.0), terminal_ ? "" : "\n");
+    fmt::print(stderr, "{} cases, {:.1f}/s, {} hold, {} violated, {} unknown, {:.0f} s left{}",
+               summary_.cases, static_cast<double>(summary_.cases) / std::max(now, 1e-9),
+               summary_.holds, summary_.violated, summary_.unknown, std::max(left, 0.0),
+               terminal_ ? "" : "\n");
     std::fflush(stderr);
   }
 
@@ -175,7 +184,9 @@ class Campaign {
   }
 
   void print_summary(double seconds) {
-    const auto row = [](const char* name, auto value) { fmt::print("{:<22}{:>16}\n", name, value); };
+    const auto row = [](const char* name, auto value) {
+      fmt::print("{:<22}{:>16}\n", name, value);
+    };
     fmt::print("\n");
     row("cases", summary_.cases);
     row("  wrap the ring", summary_.wrapped);
@@ -184,13 +195,16 @@ class Campaign {
     row("  equal tokens", summary_.equal_tokens);
     row("skipped", summary_.skipped);
     Counters counters = summary_.counters;
-    for (std::size_t i = 0; i < Counters::kNames.size(); ++i) row(Counters::kNames[i], *counters.fields()[i]);
+    for (std::size_t i = 0; i < Counters::kNames.size(); ++i)
+      row(Counters::kNames[i], *counters.fields()[i]);
     row("seconds", fmt::format("{:.1f}", seconds));
     row("holds", summary_.holds);
     row("violated", summary_.violated);
     row("unknown", summary_.unknown);
-    fmt::print("\nrecords and summary.json: {}\nreport: bazel run //reports -- {}/records-*.jsonl --out {}/report\n", options_.out,
-               options_.out, options_.out);
+    fmt::print(
+        "\nrecords and summary.json: {}\nreport: bazel run //reports -- {}/records-*.jsonl --out "
+        "{}/report\n",
+        options_.out, options_.out, options_.out);
   }
 
   const Options& options_;
@@ -216,20 +230,24 @@ int run_case(const Options& options) {
   device::initialise();
   Record record = execute(value);
   record.case_file = options.case_file;
-  fmt::print("case {}\nplan {}, schedule {}, {} microbatches\n{} tensors, {} bytes compared: {}\n", record.case_digest,
-             record.plan, record.schedule, record.counters.microbatches, record.counters.tensors_compared,
-             record.counters.bytes_compared, to_string(record.verdict));
+  fmt::print("case {}\nplan {}, schedule {}, {} microbatches\n{} tensors, {} bytes compared: {}\n",
+             record.case_digest, record.plan, record.schedule, record.counters.microbatches,
+             record.counters.tensors_compared, record.counters.bytes_compared,
+             to_string(record.verdict));
   if (record.verdict == Verdict::kHolds) return kHolds;
   print_failure(record);
   return record.verdict == Verdict::kViolated ? kViolated : kUnknown;
 }
 
 void print_failure(const Record& record) {
-  fmt::print("\ncase {} {}: plan {}, schedule {}\n", record.index, to_string(record.verdict), record.plan, record.schedule);
+  fmt::print("\ncase {} {}: plan {}, schedule {}\n", record.index, to_string(record.verdict),
+             record.plan, record.schedule);
   for (const Finding& finding : record.findings) {
-    fmt::print("  {}, {}: {}: {}\n", finding.property, finding.execution, finding.where, finding.what);
+    fmt::print("  {}, {}: {}: {}\n", finding.property, finding.execution, finding.where,
+               finding.what);
   }
-  fmt::print("  case file: {}\n  reproduce: bazel run //fuzz:campaign -- --case {}\n", record.case_file, record.case_file);
+  fmt::print("  case file: {}\n  reproduce: bazel run //fuzz:campaign -- --case {}\n",
+             record.case_file, record.case_file);
   std::fflush(stdout);
 }
 

@@ -8,8 +8,8 @@
 
 namespace slotgraph::fuzz {
 
-// Runs workers of `program` until the cases or the seconds are over, or SIGINT or SIGTERM comes. Writes
-// records-*.jsonl, summary.json and failing cases to options.out. Returns the exit code.
+// Runs workers of `program` until the cases or the seconds are over, or SIGINT or SIGTERM comes.
+// Writes records-*.jsonl, summary.json and failing cases to options.out. Returns the exit code.
 int run_campaign(const Options& options, const Sources& sources, const std::string& program);
 
 // Runs one case file in this process and prints what it shows. Returns the exit code.

@@ -15,12 +15,16 @@
 namespace slotgraph::fuzz {
 namespace {
 
-// The allocator orders some of its work by host addresses, so a run without address randomisation repeats exactly.
+// The allocator orders some of its work by host addresses, so a run without address randomisation
+// repeats exactly.
 void run_without_address_randomisation(char** argv) {
   const int now = ::personality(0xffffffff);
   if (now & ADDR_NO_RANDOMIZE || std::getenv("SLOTGRAPH_ASLR_REFUSED")) return;
-  if (::personality(static_cast<unsigned long>(now) | ADDR_NO_RANDOMIZE) >= 0) ::execv("/proc/self/exe", argv);
-  fmt::print(stderr, "warning: address randomisation cannot be switched off here; runs may differ in allocation order\n");
+  if (::personality(static_cast<unsigned long>(now) | ADDR_NO_RANDOMIZE) >= 0)
+    ::execv("/proc/self/exe", argv);
+  fmt::print(stderr,
+             "warning: address randomisation cannot be switched off here; runs may differ in "
+             "allocation order\n");
   ::setenv("SLOTGRAPH_ASLR_REFUSED", "1", 1);
 }
 
@@ -28,7 +32,8 @@ void run_without_address_randomisation(char** argv) {
 int exit_code(const Error& error) {
   if (error.rule() == "F03") return kInputOutput;
   const char kind = error.rule()[0];
-  return kind == 'J' || kind == 'F' || kind == 'P' || kind == 'M' || kind == 'O' ? kUsage : kInternal;
+  return kind == 'J' || kind == 'F' || kind == 'P' || kind == 'M' || kind == 'O' ? kUsage
+                                                                                 : kInternal;
 }
 
 int run(int argc, char** argv) {
@@ -36,7 +41,8 @@ int run(int argc, char** argv) {
   int code = kInternal;
   if (!parse(argc, argv, options, code)) return code;
   if (!options.case_file.empty()) return run_case(options);
-  const Sources sources = read_sources("core/plan/testdata", "fuzz/generate/testdata/schedules.jsonl", options.filter);
+  const Sources sources =
+      read_sources("core/plan/testdata", "fuzz/generate/testdata/schedules.jsonl", options.filter);
   if (options.worker >= 0) return run_worker(options, sources);
   return run_campaign(options, sources, std::filesystem::read_symlink("/proc/self/exe"));
 }

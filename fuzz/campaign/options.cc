@@ -9,7 +9,8 @@ namespace {
 
 constexpr const char* kDescription =
     "Compares eager, native-graph and slot-graph execution byte for byte on plans of real models.\n"
-    "Each case is one plan, one schedule of microbatches and one model, drawn from the seed; case i of a seed is the\n"
+    "Each case is one plan, one schedule of microbatches and one model, drawn from the seed; case "
+    "i of a seed is the\n"
     "same on every machine and for every number of jobs.";
 
 constexpr const char* kFooter =
@@ -18,7 +19,8 @@ constexpr const char* kFooter =
     "  bazel run //fuzz:campaign -- --seed 7 --seconds 600            other cases, ten minutes\n"
     "  bazel run //fuzz:campaign -- --filter qwen3-235b --cases 20    twenty cases of one model\n"
     "  bazel run //fuzz:campaign -- --case out/cases/1-17.json        one case again\n"
-    "Exit codes: 0 all cases hold, 1 a case is violated, 2 a case is unknown (its worker died), 3 stopped on request,\n"
+    "Exit codes: 0 all cases hold, 1 a case is violated, 2 a case is unknown (its worker died), 3 "
+    "stopped on request,\n"
     "64 wrong flag or input, 70 internal error, 74 a file cannot be written.";
 
 std::string absolute(const std::string& path) {
@@ -34,14 +36,18 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
   CLI::App app(kDescription, "campaign");
   app.footer(kFooter);
   app.add_option("--seed", options.seed, "seed of the campaign")->capture_default_str();
-  app.add_option("--cases", options.cases, "number of cases; 0: until the seconds are over")->capture_default_str();
+  app.add_option("--cases", options.cases, "number of cases; 0: until the seconds are over")
+      ->capture_default_str();
   app.add_option("--seconds", options.seconds, "start no case after this time; 0: no limit")
       ->check(CLI::Range(0.0, 1e7))
       ->capture_default_str();
   app.add_option("--filter", options.filter, "only plans whose name contains this text");
-  app.add_option("--jobs", options.jobs, "worker processes")->check(CLI::Range(1, 256))->capture_default_str();
+  app.add_option("--jobs", options.jobs, "worker processes")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
   app.add_option("--case", options.case_file, "run this case file and nothing else");
-  app.add_option("--out", options.out, "folder for records, summary.json and failing cases (default: ./slotgraph-out)");
+  app.add_option("--out", options.out,
+                 "folder for records, summary.json and failing cases (default: ./slotgraph-out)");
   app.add_option("--worker", options.worker)->group("");
   app.add_option("--first", options.first)->group("");
   try {

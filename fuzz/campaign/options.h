@@ -20,19 +20,19 @@ enum ExitCode {
 
 struct Options {
   std::uint64_t seed = 1;
-  std::uint64_t cases = 0;    // 0: until the seconds are over
-  double seconds = 50;        // 0: no limit
-  std::string filter;         // part of the plan's name
-  int jobs = 2;               // worker processes
-  std::string case_file;      // run this one case
-  std::string out;            // folder of records; absolute
+  std::uint64_t cases = 0;  // 0: until the seconds are over
+  double seconds = 50;      // 0: no limit
+  std::string filter;       // part of the plan's name
+  int jobs = 2;             // worker processes
+  std::string case_file;    // run this one case
+  std::string out;          // folder of records; absolute
   // Of a worker process: run the cases worker, worker + jobs, …; -1: not a worker.
   int worker = -1;
   std::uint64_t first = 0;  // skip cases below this index
 };
 
-// Relative paths are resolved against BUILD_WORKING_DIRECTORY, the folder in which `bazel run` was called. On --help
-// or a wrong flag prints and sets `exit_code`; returns false then.
+// Relative paths are resolved against BUILD_WORKING_DIRECTORY, the folder in which `bazel run` was
+// called. On --help or a wrong flag prints and sets `exit_code`; returns false then.
 bool parse(int argc, char** argv, Options& options, int& exit_code);
 
 }  // namespace slotgraph::fuzz

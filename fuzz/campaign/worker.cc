@@ -23,7 +23,8 @@ bool stop_requested() {
 
 int run_worker(const Options& options, const Sources& sources) {
   device::initialise();
-  for (std::uint64_t index = static_cast<std::uint64_t>(options.worker);; index += static_cast<std::uint64_t>(options.jobs)) {
+  for (std::uint64_t index = static_cast<std::uint64_t>(options.worker);;
+       index += static_cast<std::uint64_t>(options.jobs)) {
     if (index < options.first) continue;
     if (options.cases > 0 && index >= options.cases) return kHolds;
     if (stop_requested()) return kHolds;

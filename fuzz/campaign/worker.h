@@ -7,7 +7,8 @@
 
 namespace slotgraph::fuzz {
 
-// Lines: `start INDEX`, then `record JSON`. Ends when the cases are over, or when standard input is closed.
+// Lines: `start INDEX`, then `record JSON`. Ends when the cases are over, or when standard input is
+// closed.
 int run_worker(const Options& options, const Sources& sources);
 
 }  // namespace slotgraph::fuzz

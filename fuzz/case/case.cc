@@ -25,30 +25,35 @@ nlohmann::json to_json(const LayerCase& layer) {
 
 LayerCase layer_from_json(const JsonReader& reader) {
   reader.allow_only({"block", "trainable", "input_gradient", "extra_gradients"});
-  return {reader.field("block").text(), reader.field("trainable").boolean(), reader.field("input_gradient").boolean(),
-          reader.field("extra_gradients").boolean()};
+  return {reader.field("block").text(), reader.field("trainable").boolean(),
+          reader.field("input_gradient").boolean(), reader.field("extra_gradients").boolean()};
 }
 
-void require_fit(bool holds, const JsonReader& reader, const char* field, std::string found, std::string expected) {
+void require_fit(bool holds, const JsonReader& reader, const char* field, std::string found,
+                 std::string expected) {
   if (holds) return;
-  throw Error({"F02", reader.path() + "/" + field, std::move(found), std::move(expected), "correct the case"});
+  throw Error({"F02", reader.path() + "/" + field, std::move(found), std::move(expected),
+               "correct the case"});
 }
 
 void check_fit(const JsonReader& reader, const Case& value) {
   const Plan& plan = value.plan;
   check(plan);
   require_fit(static_cast<int>(value.layers.size()) == plan.layers(), reader, "layers",
-              fmt::format("{} layers", value.layers.size()), fmt::format("{}, as in the plan", plan.layers()));
+              fmt::format("{} layers", value.layers.size()),
+              fmt::format("{}, as in the plan", plan.layers()));
   require_fit(static_cast<int>(value.tokens.size()) == plan.variants(), reader, "tokens",
-              fmt::format("{} variants", value.tokens.size()), fmt::format("{}, as in the plan", plan.variants()));
+              fmt::format("{} variants", value.tokens.size()),
+              fmt::format("{}, as in the plan", plan.variants()));
   for (const int variant : value.schedule.variants) {
-    require_fit(variant < plan.variants(), reader, "schedule/variants", fmt::format("variant {}", variant),
-                fmt::format("0 to {}", plan.variants() - 1));
+    require_fit(variant < plan.variants(), reader, "schedule/variants",
+                fmt::format("variant {}", variant), fmt::format("0 to {}", plan.variants() - 1));
   }
   const int count = static_cast<int>(value.schedule.variants.size());
   const auto& covered = plan.covered_counts;
-  require_fit(std::find(covered.begin(), covered.end(), count) != covered.end(), reader, "schedule/variants",
-              fmt::format("{} microbatches", count), "a covered count of the plan");
+  require_fit(std::find(covered.begin(), covered.end(), count) != covered.end(), reader,
+              "schedule/variants", fmt::format("{} microbatches", count),
+              "a covered count of the plan");
 }
 
 }  // namespace
@@ -66,7 +71,8 @@ bool Case::mixes() const {
 }
 
 bool Case::equal_tokens() const {
-  return std::all_of(tokens.begin(), tokens.end(), [&](std::int64_t t) { return t == tokens.front(); });
+  return std::all_of(tokens.begin(), tokens.end(),
+                     [&](std::int64_t t) { return t == tokens.front(); });
 }
 
 nlohmann::json to_json(const Case& value) {
@@ -89,11 +95,11 @@ nlohmann::json to_json(const Case& value) {
 Case case_from_json(const JsonReader& reader) {
   const std::int64_t schema = reader.field("schema").integer();
   if (schema != kCaseSchema) {
-    throw Error({"F01", reader.path() + "/schema", fmt::to_string(schema), fmt::to_string(kCaseSchema),
-                 "use the version of slotgraph that wrote the case"});
+    throw Error({"F01", reader.path() + "/schema", fmt::to_string(schema),
+                 fmt::to_string(kCaseSchema), "use the version of slotgraph that wrote the case"});
   }
-  reader.allow_only({"schema", "seed", "plan", "schedule", "layers", "hidden", "dtype", "tokens", "steps", "order_seed",
-                     "addresses", "poison"});
+  reader.allow_only({"schema", "seed", "plan", "schedule", "layers", "hidden", "dtype", "tokens",
+                     "steps", "order_seed", "addresses", "poison"});
   Case value;
   value.seed = reader.field("seed").unsigned_integer();
   value.plan = plan_from_json(reader.field("plan"));
@@ -103,10 +109,12 @@ Case case_from_json(const JsonReader& reader) {
   if (value.schedule.variants.empty() || value.schedule.variants.size() > kMostMicrobatches) {
     schedule.field("variants").refuse(fmt::format("1 to {} microbatches", kMostMicrobatches));
   }
-  for (const JsonReader& layer : reader.field("layers").elements()) value.layers.push_back(layer_from_json(layer));
+  for (const JsonReader& layer : reader.field("layers").elements())
+    value.layers.push_back(layer_from_json(layer));
   value.hidden = reader.field("hidden").integer(1, 4096);
   value.dtype = reader.field("dtype").choice({"fp32", "fp64", "bf16"});
-  for (const JsonReader& tokens : reader.field("tokens").elements()) value.tokens.push_back(tokens.integer(1, kMostTokens));
+  for (const JsonReader& tokens : reader.field("tokens").elements())
+    value.tokens.push_back(tokens.integer(1, kMostTokens));
   value.steps = static_cast<int>(reader.field("steps").integer(1, 100));
   value.order_seed = reader.field("order_seed").unsigned_integer();
   value.addresses = reader.field("addresses").choice({"ascending", "descending", "seeded"});

@@ -1,4 +1,5 @@
-// A case: everything that one fuzz run depends on, as a plain value with a self-contained JSON form.
+// A case: everything that one fuzz run depends on, as a plain value with a self-contained JSON
+// form.
 #ifndef FUZZ_CASE_CASE_H_
 #define FUZZ_CASE_CASE_H_
 
@@ -14,9 +15,10 @@ namespace slotgraph::fuzz {
 
 // One layer of the model: the same in every variant and slot.
 struct LayerCase {
-  std::string block;            // a registered block kind
-  bool trainable = true;        // parameters require grad
-  bool input_gradient = true;   // of a chunk's first layer; later layers follow the layer before them
+  std::string block;      // a registered block kind
+  bool trainable = true;  // parameters require grad
+  bool input_gradient =
+      true;  // of a chunk's first layer; later layers follow the layer before them
   bool extra_gradients = true;  // of extra inputs that can have one
   bool operator==(const LayerCase&) const = default;
 };
@@ -31,13 +33,13 @@ struct Case {
   std::uint64_t seed = 0;  // of all tensor values
   Plan plan;
   ScheduleCase schedule;
-  std::vector<LayerCase> layers;     // of all chunks, in order
+  std::vector<LayerCase> layers;  // of all chunks, in order
   std::int64_t hidden = 16;
   std::string dtype = "fp32";        // fp32, fp64 or bf16
   std::vector<std::int64_t> tokens;  // of each variant
   int steps = 2;
-  std::uint64_t order_seed = 0;        // order of queued device work
-  std::string addresses = "ascending"; // ascending, descending or seeded
+  std::uint64_t order_seed = 0;         // order of queued device work
+  std::string addresses = "ascending";  // ascending, descending or seeded
   int poison = 0xFF;
 
   bool wraps() const { return static_cast<int>(schedule.variants.size()) > plan.ring_length; }
@@ -49,14 +51,13 @@ struct Case {
 inline constexpr int kCaseSchema = 1;
 
 nlohmann::json to_json(const Case& value);
-// Throws Error: J.. malformed (missing or unknown field, wrong type, out of range), F01 unknown schema, F02 parts that
-// do not fit each other, P.. a plan that breaks an invariant.
+// Throws Error: J.. malformed (missing or unknown field, wrong type, out of range), F01 unknown
+// schema, F02 parts that do not fit each other, P.. a plan that breaks an invariant.
 Case case_from_json(const JsonReader& reader);
 Case read_case(const std::string& path);
 
 // SHA-256 of the canonical JSON (sorted keys, no spaces), in hexadecimal.
 std::string digest(const Case& value);
-
 
 }  // namespace slotgraph::fuzz
 

@@ -34,15 +34,22 @@ std::string refusal(const nlohmann::json& json) {
 
 TEST(Case, AGoodOneIsRead) { EXPECT_EQ(refusal(good()), ""); }
 
-// Every field in turn: missing, another type, NaN, huge. Nothing crashes, every refusal names the field.
+// Every field in turn: missing, another type, NaN, huge. Nothing crashes, every refusal names the
+// field.
 TEST(Case, EveryBrokenFieldIsRefusedByName) {
-  const nlohmann::json values[] = {nullptr, "text", -1, 1e300, std::numeric_limits<std::uint64_t>::max(),
-                                   nlohmann::json::array({nullptr}), nlohmann::json::object()};
+  const nlohmann::json values[] = {nullptr,
+                                   "text",
+                                   -1,
+                                   1e300,
+                                   std::numeric_limits<std::uint64_t>::max(),
+                                   nlohmann::json::array({nullptr}),
+                                   nlohmann::json::object()};
   const nlohmann::json whole = good();
   for (const auto& [name, ignored] : whole.items()) {
     nlohmann::json json = good();
     json.erase(name);
-    EXPECT_NE(refusal(json).find("`" + name + "`"), std::string::npos) << name << ": " << refusal(json);
+    EXPECT_NE(refusal(json).find("`" + name + "`"), std::string::npos)
+        << name << ": " << refusal(json);
     for (const nlohmann::json& value : values) {
       json = good();
       json[name] = value;
@@ -70,7 +77,11 @@ TEST(Case, UnknownSchemaAndFieldsAndMisfitsAreRefused) {
   EXPECT_EQ(rule([](auto& j) { j["layers"].erase(0); }), "[F02]");
   EXPECT_EQ(rule([](auto& j) { j["tokens"].push_back(3); }), "[F02]");
   EXPECT_EQ(rule([](auto& j) { j["schedule"]["variants"] = {0, 2}; }), "[F02]");
-  EXPECT_EQ(rule([](auto& j) { j["schedule"]["variants"] = {0, 1, 0}; }), "[F02]") << "three is not covered";
+  EXPECT_EQ(rule([](auto& j) {
+              j["schedule"]["variants"] = {0, 1, 0};
+            }),
+            "[F02]")
+      << "three is not covered";
   EXPECT_EQ(rule([](auto& j) { j["plan"]["slots"][1][0] = 0; }), "[P03]");
   EXPECT_EQ(rule([](auto& j) { j["dtype"] = "fp16"; }), "[J04]");
   EXPECT_EQ(rule([](auto& j) { j["hidden"] = 0; }), "[J04]");
@@ -79,7 +90,8 @@ TEST(Case, UnknownSchemaAndFieldsAndMisfitsAreRefused) {
 TEST(Case, ATruncatedFileIsRefusedWithItsPlace) {
   const std::string path = ::testing::TempDir() + "/truncated.json";
   const std::string text = good().dump(1);
-  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, text.size() / 2, text.size() - 2}) {
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{1}, text.size() / 2, text.size() - 2}) {
     std::ofstream(path) << text.substr(0, size);
     try {
       read_case(path);

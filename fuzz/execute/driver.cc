@@ -29,7 +29,8 @@ void Driver::run() {
 void Driver::step(int step) {
   const Case& spec = model_.spec();
   const auto& variants = spec.schedule.variants;
-  for (const OrderEvent& event : events(training_order(spec.plan.shape, static_cast<int>(variants.size())))) {
+  for (const OrderEvent& event :
+       events(training_order(spec.plan.shape, static_cast<int>(variants.size())))) {
     const Place place{step, event.microbatch, event.chunk, 0};
     if (event.forward) {
       forward(place, variants[event.microbatch]);
@@ -59,7 +60,8 @@ void Driver::forward(const Place& event, int variant) {
 
 void Driver::backward(const Place& event, int variant) {
   const int layers = model_.spec().plan.layers_per_chunk[event.chunk];
-  if (layers == 0) callables_.note_empty_backward(event.chunk, event.microbatch % model_.spec().plan.ring_length);
+  if (layers == 0)
+    callables_.note_empty_backward(event.chunk, event.microbatch % model_.spec().plan.ring_length);
   at::Tensor incoming;
   for (int layer = layers - 1; layer >= 0; --layer) {
     const Place place{event.step, event.microbatch, event.chunk, layer};
@@ -67,9 +69,11 @@ void Driver::backward(const Place& event, int variant) {
     if (layer == layers - 1) incoming = model_.output_gradient(place, output);
     incoming = backward_layer(place, variant, incoming);
   }
-  for (const Late& late : late_) observer_.observe(late.place, "input gradient after the next backward event", late.gradient);
+  for (const Late& late : late_)
+    observer_.observe(late.place, "input gradient after the next backward event", late.gradient);
   late_.clear();
-  if (incoming.defined()) late_.push_back({{event.step, event.microbatch, event.chunk, 0}, incoming});
+  if (incoming.defined())
+    late_.push_back({{event.step, event.microbatch, event.chunk, 0}, incoming});
 }
 
 at::Tensor Driver::backward_layer(const Place& place, int variant, const at::Tensor& incoming) {
@@ -93,16 +97,19 @@ at::Tensor Driver::backward_layer(const Place& place, int variant, const at::Ten
   const Tensors parameters = trainable_parameters(model_.module(flat));
   wanted.insert(wanted.end(), parameters.begin(), parameters.end());
   const at::Tensor& output = flight.outputs[0];
-  Tensors found = torch::autograd::grad({output}, wanted, {to_layout(incoming, output.sizes(), output.strides())}, std::nullopt,
-                                        false, true);
+  Tensors found = torch::autograd::grad({output}, wanted,
+                                        {to_layout(incoming, output.sizes(), output.strides())},
+                                        std::nullopt, false, true);
   ++replays_;
   Tensors gradients;
   std::size_t next = 0;
-  for (const at::Tensor& input : inputs) gradients.push_back(input.requires_grad() ? found[next++] : at::Tensor());
+  for (const at::Tensor& input : inputs)
+    gradients.push_back(input.requires_grad() ? found[next++] : at::Tensor());
   for (; next < found.size(); ++next) gradients.push_back(found[next]);
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    const std::string what = i < inputs.size() ? fmt::format("gradient of input {}", i)
-                                               : fmt::format("gradient of parameter {}", i - inputs.size());
+    const std::string what = i < inputs.size()
+                                 ? fmt::format("gradient of input {}", i)
+                                 : fmt::format("gradient of parameter {}", i - inputs.size());
     observer_.observe(place, what + " when returned", gradients[i]);
   }
   if (gradients[0].defined()) note_address(place, "gradient of input 0", gradients[0]);
@@ -115,7 +122,8 @@ void Driver::accumulate(int flat_layer, const Tensors& gradients, std::size_t in
   for (std::size_t i = inputs; i < gradients.size(); ++i) {
     if (!gradients[i].defined()) continue;
     at::Tensor& sum = sums_[{flat_layer, static_cast<int>(i - inputs)}];
-    // The first one is kept, not copied: a gradient that does not own its memory shows at the end of the step.
+    // The first one is kept, not copied: a gradient that does not own its memory shows at the end
+    // of the step.
     if (sum.defined()) {
       sum = at::add(sum, gradients[i]);
     } else {
@@ -125,11 +133,13 @@ void Driver::accumulate(int flat_layer, const Tensors& gradients, std::size_t in
 }
 
 void Driver::end_step(int step) {
-  for (const Late& late : late_) observer_.observe(late.place, "input gradient at the end of the step", late.gradient);
+  for (const Late& late : late_)
+    observer_.observe(late.place, "input gradient at the end of the step", late.gradient);
   late_.clear();
   callables_.end_step();
   for (const auto& [place, sum] : sums_) {
-    observer_.observe({step, 0, 0, place.first}, fmt::format("sum of the gradients of parameter {}", place.second), sum);
+    observer_.observe({step, 0, 0, place.first},
+                      fmt::format("sum of the gradients of parameter {}", place.second), sum);
   }
   for (int layer = 0; layer < model_.spec().plan.layers(); ++layer) {
     const Tensors buffers = buffers_of(model_.module(layer));
@@ -147,9 +157,10 @@ void Driver::note_address(const Place& place, const std::string& what, const at:
   const Plan& plan = model_.spec().plan;
   const int frame = plan.frame(place.chunk, place.microbatch % plan.ring_length, place.layer);
   if (const void* const first = addresses_->note(frame, what, tensor.const_data_ptr())) {
-    address_faults_.push_back(fmt::format("step {}, microbatch {}, chunk {}, layer {}, {}: found {}, expected {} as at first",
-                                          place.step, place.microbatch, place.chunk, place.layer, what,
-                                          fmt::ptr(tensor.const_data_ptr()), fmt::ptr(first)));
+    address_faults_.push_back(fmt::format(
+        "step {}, microbatch {}, chunk {}, layer {}, {}: found {}, expected {} as at first",
+        place.step, place.microbatch, place.chunk, place.layer, what,
+        fmt::ptr(tensor.const_data_ptr()), fmt::ptr(first)));
   }
 }
 

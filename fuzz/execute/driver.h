@@ -58,7 +58,8 @@ class Driver {
   AddressBook* addresses_;
   std::map<std::tuple<int, int, int>, Flight> flights_;  // by microbatch, chunk, layer
   std::map<std::pair<int, int>, at::Tensor> sums_;
-  std::vector<Late> late_;  // gradient of the newest backward event: valid until the end of the next one
+  std::vector<Late>
+      late_;  // gradient of the newest backward event: valid until the end of the next one
   std::uint64_t replays_ = 0;
   std::vector<std::string> address_faults_;
 };

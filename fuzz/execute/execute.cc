@@ -26,7 +26,8 @@ struct Ledger {
     device::synchronise();
     caching::emptyCache();
     const auto stats = caching::getDeviceStats(c10::cuda::current_device());
-    return {static_cast<std::size_t>(stats.allocated_bytes[0].current), device::memory_info().free_bytes};
+    return {static_cast<std::size_t>(stats.allocated_bytes[0].current),
+            device::memory_info().free_bytes};
   }
 };
 
@@ -45,7 +46,8 @@ device::Simulation simulation_of(const Case& value) {
 
 class CaseRun {
  public:
-  CaseRun(const Case& value, Record& record) : case_(value), record_(record), model_(value), samples_(model_.samples()) {}
+  CaseRun(const Case& value, Record& record)
+      : case_(value), record_(record), model_(value), samples_(model_.samples()) {}
 
   void run() {
     {
@@ -60,10 +62,12 @@ class CaseRun {
  private:
   std::unique_ptr<CallableSet> callables(Mode mode) {
     model_.reset();
-    return graph_callables(model_.modules_of_variants(), samples_, case_.plan.base_order, case_.plan, {.mode = mode});
+    return graph_callables(model_.modules_of_variants(), samples_, case_.plan.base_order,
+                           case_.plan, {.mode = mode});
   }
 
-  void run_graphs(Mode mode, const std::string& name, std::uint64_t& pool_bytes, AddressBook* addresses) {
+  void run_graphs(Mode mode, const std::string& name, std::uint64_t& pool_bytes,
+                  AddressBook* addresses) {
     TruthComparer comparer(truth_, name);
     const auto set = callables(mode);
     pool_bytes = set->memory().reserved_bytes;
@@ -75,7 +79,8 @@ class CaseRun {
     record_.counters.bytes_compared += comparer.bytes();
     for (Finding& finding : comparer.findings()) record_.findings.push_back(std::move(finding));
     for (const std::string& fault : driver.address_faults()) {
-      if (record_.findings.size() < 16) record_.findings.push_back({"addresses", name, fault, "equal slots have other addresses"});
+      if (record_.findings.size() < 16)
+        record_.findings.push_back({"addresses", name, fault, "equal slots have other addresses"});
     }
   }
 
@@ -98,7 +103,8 @@ Record execute(const Case& value) {
   record.wrapped = value.wraps();
   record.mixed = value.mixes();
   record.equal_tokens = value.equal_tokens();
-  record.counters.microbatches = value.schedule.variants.size() * static_cast<std::uint64_t>(value.steps);
+  record.counters.microbatches =
+      value.schedule.variants.size() * static_cast<std::uint64_t>(value.steps);
   device::configure(simulation_of(value));
   const c10::cuda::CUDAStreamGuard stream(c10::cuda::getStreamFromPool());
   const Ledger before = Ledger::read();
@@ -106,13 +112,15 @@ Record execute(const Case& value) {
     CaseRun(value, record).run();
     const Ledger after = Ledger::read();
     if (after.allocated != before.allocated || after.free_bytes != before.free_bytes) {
-      record.findings.push_back({"memory", "all", "after teardown",
-                                 fmt::format("{} bytes allocated and {} free, expected {} and {} as before", after.allocated,
-                                             after.free_bytes, before.allocated, before.free_bytes)});
+      record.findings.push_back(
+          {"memory", "all", "after teardown",
+           fmt::format("{} bytes allocated and {} free, expected {} and {} as before",
+                       after.allocated, after.free_bytes, before.allocated, before.free_bytes)});
     }
   } catch (const std::exception& error) {
     const std::string text = error.what();
-    record.findings.push_back({"error", "all", "exception", text.substr(0, text.find("Exception raised from"))});
+    record.findings.push_back(
+        {"error", "all", "exception", text.substr(0, text.find("Exception raised from"))});
   }
   record.verdict = record.findings.empty() ? Verdict::kHolds : Verdict::kViolated;
   return record;

@@ -1,4 +1,5 @@
-// Runs one case through eager, native-graph and slot-graph execution and compares them byte for byte.
+// Runs one case through eager, native-graph and slot-graph execution and compares them byte for
+// byte.
 #ifndef FUZZ_EXECUTE_EXECUTE_H_
 #define FUZZ_EXECUTE_EXECUTE_H_
 
@@ -7,9 +8,10 @@
 
 namespace slotgraph::fuzz {
 
-// Runs the case on the calling thread; the device must be initialised and idle. Fills everything of the record but
-// its index and case_file. A broken promise is a finding, and the verdict is violated; so is an exception of the
-// runtime under test. An unknown block is bad input: throws Error M02.
+// Runs the case on the calling thread; the device must be initialised and idle. Fills everything of
+// the record but its index and case_file. A broken promise is a finding, and the verdict is
+// violated; so is an exception of the runtime under test. An unknown block is bad input: throws
+// Error M02.
 Record execute(const Case& value);
 
 }  // namespace slotgraph::fuzz

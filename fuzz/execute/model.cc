@@ -28,7 +28,8 @@ Model::Model(const Case& value) : case_(value) {
   for (std::size_t i = 0; i < value.layers.size(); ++i) {
     kinds_.push_back(&find_block(value.layers[i].block));
     modules_.push_back(kinds_.back()->make(shape, mix({value.seed, kParameters, i})));
-    for (at::Tensor parameter : parameters_of(modules_.back())) parameter.requires_grad_(value.layers[i].trainable);
+    for (at::Tensor parameter : parameters_of(modules_.back()))
+      parameter.requires_grad_(value.layers[i].trainable);
     Tensors state = parameters_of(modules_.back());
     const Tensors buffers = buffers_of(modules_.back());
     state.insert(state.end(), buffers.begin(), buffers.end());
@@ -59,7 +60,8 @@ std::vector<Inputs> Model::samples() {
       at::Tensor first = first_input({0, 0, chunk, 0}, variant);
       for (int layer = 0; layer < plan.layers_per_chunk[chunk]; ++layer) {
         const Inputs sample = inputs({0, 0, chunk, layer}, variant, first);
-        for (int slot = 0; slot < plan.ring_length; ++slot) result[plan.branch(variant, chunk, slot, layer)] = sample;
+        for (int slot = 0; slot < plan.ring_length; ++slot)
+          result[plan.branch(variant, chunk, slot, layer)] = sample;
         first = modules_[flat_layer(chunk, layer)].forward(sample.positional, sample.named)[0];
       }
     }
@@ -69,7 +71,8 @@ std::vector<Inputs> Model::samples() {
 }
 
 bool Model::input_gradient(int chunk, int layer) const {
-  return layer == 0 ? case_.layers[flat_layer(chunk, 0)].input_gradient : differentiable(chunk, layer - 1);
+  return layer == 0 ? case_.layers[flat_layer(chunk, 0)].input_gradient
+                    : differentiable(chunk, layer - 1);
 }
 
 bool Model::differentiable(int chunk, int layer) const {
@@ -88,14 +91,18 @@ at::Tensor Model::values(at::IntArrayRef sizes, std::uint64_t key, double scale)
 Inputs Model::inputs(const Place& place, int variant, const at::Tensor& first) {
   const int flat = flat_layer(place.chunk, place.layer);
   Inputs result;
-  result.positional.push_back(first.detach().requires_grad_(input_gradient(place.chunk, place.layer)));
+  result.positional.push_back(
+      first.detach().requires_grad_(input_gradient(place.chunk, place.layer)));
   for (std::size_t i = 0; i < kinds_[flat]->extra_inputs.size(); ++i) {
     const ExtraInput& extra = kinds_[flat]->extra_inputs[i];
-    const std::vector<std::int64_t> sizes =
-        extra.per_token ? std::vector{case_.tokens[variant], case_.hidden} : std::vector{case_.hidden};
+    const std::vector<std::int64_t> sizes = extra.per_token
+                                                ? std::vector{case_.tokens[variant], case_.hidden}
+                                                : std::vector{case_.hidden};
     const std::uint64_t owner = extra.shared ? 0 : 1 + number(flat) * 64 + i;
     const auto make = [&] {
-      return values(sizes, mix({case_.seed, kExtraInput, number(place.step), number(place.microbatch), owner}), 1.0);
+      return values(
+          sizes,
+          mix({case_.seed, kExtraInput, number(place.step), number(place.microbatch), owner}), 1.0);
     };
     at::Tensor tensor;
     if (extra.shared) {
@@ -117,12 +124,16 @@ Inputs Model::inputs(const Place& place, int variant, const at::Tensor& first) {
 
 at::Tensor Model::first_input(const Place& place, int variant) const {
   return values({case_.tokens[variant], case_.hidden},
-                mix({case_.seed, kFirstInput, number(place.step), number(place.microbatch), number(place.chunk)}), 1.0);
+                mix({case_.seed, kFirstInput, number(place.step), number(place.microbatch),
+                     number(place.chunk)}),
+                1.0);
 }
 
 at::Tensor Model::output_gradient(const Place& place, const at::Tensor& output) const {
-  const at::Tensor gradient =
-      values(output.sizes(), mix({case_.seed, kGradient, number(place.step), number(place.microbatch), number(place.chunk)}), 0.5);
+  const at::Tensor gradient = values(output.sizes(),
+                                     mix({case_.seed, kGradient, number(place.step),
+                                          number(place.microbatch), number(place.chunk)}),
+                                     0.5);
   return to_layout(gradient, output.sizes(), output.strides());
 }
 
@@ -142,7 +153,8 @@ void Model::reset() {
 
 void Model::update(const std::map<std::pair<int, int>, at::Tensor>& sums) {
   const at::NoGradGuard no_grad;
-  for (const auto& [place, sum] : sums) trainable_parameters(modules_[place.first])[place.second].add_(sum, -0.125);
+  for (const auto& [place, sum] : sums)
+    trainable_parameters(modules_[place.first])[place.second].add_(sum, -0.125);
   shared_.clear();
 }
 

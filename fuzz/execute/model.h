@@ -35,9 +35,11 @@ class Model {
   bool input_gradient(int chunk, int layer) const;
   bool differentiable(int chunk, int layer) const;
 
-  // Inputs of a layer for one microbatch: `first` and generated extra inputs, as leaves with their gradient wishes.
+  // Inputs of a layer for one microbatch: `first` and generated extra inputs, as leaves with their
+  // gradient wishes.
   Inputs inputs(const Place& place, int variant, const at::Tensor& first);
-  // Generated values for the first input of a chunk, and for the gradient of its output (in the output's layout).
+  // Generated values for the first input of a chunk, and for the gradient of its output (in the
+  // output's layout).
   at::Tensor first_input(const Place& place, int variant) const;
   at::Tensor output_gradient(const Place& place, const at::Tensor& output) const;
 

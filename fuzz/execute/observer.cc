@@ -11,12 +11,14 @@ namespace slotgraph::fuzz {
 namespace {
 
 constexpr std::size_t kPendingLimit = std::size_t{48} << 20;  // bytes of snapshots on the device
-constexpr std::size_t kMostFindings = 4;                       // of one execution: the rest are counted
+constexpr std::size_t kMostFindings = 4;  // of one execution: the rest are counted
 
 }  // namespace
 
 void Observer::observe(const Place& place, std::string what, const at::Tensor& tensor) {
-  pending_.push_back({place, std::move(what), tensor.defined() ? tensor.detach().clone(at::MemoryFormat::Contiguous) : tensor});
+  pending_.push_back(
+      {place, std::move(what),
+       tensor.defined() ? tensor.detach().clone(at::MemoryFormat::Contiguous) : tensor});
   pending_bytes_ += tensor.defined() ? tensor.nbytes() : 0;
   if (pending_bytes_ > kPendingLimit) flush();
 }
@@ -25,8 +27,8 @@ void Observer::flush() {
   device::synchronise();
   for (Pending& pending : pending_) {
     const Place& place = pending.place;
-    std::string key = fmt::format("step {}, microbatch {}, chunk {}, layer {}, {}", place.step, place.microbatch, place.chunk,
-                                  place.layer, pending.what);
+    std::string key = fmt::format("step {}, microbatch {}, chunk {}, layer {}, {}", place.step,
+                                  place.microbatch, place.chunk, place.layer, pending.what);
     take(std::move(key), pending.snapshot.defined() ? pending.snapshot.to(at::kCPU) : at::Tensor());
   }
   pending_.clear();
@@ -34,7 +36,8 @@ void Observer::flush() {
 }
 
 void TruthComparer::report(std::string where, std::string what) {
-  if (++differences_ <= kMostFindings) findings_.push_back({"equality", execution_, std::move(where), std::move(what)});
+  if (++differences_ <= kMostFindings)
+    findings_.push_back({"equality", execution_, std::move(where), std::move(what)});
 }
 
 void TruthComparer::take(std::string key, at::Tensor bytes) {
@@ -45,7 +48,8 @@ void TruthComparer::take(std::string key, at::Tensor bytes) {
   }
   const at::Tensor& expected = truth_.entries()[next_++].bytes;
   if (expected.defined() != bytes.defined()) {
-    report(key, bytes.defined() ? "a tensor where eager has none" : "no tensor where eager has one");
+    report(key,
+           bytes.defined() ? "a tensor where eager has none" : "no tensor where eager has one");
     return;
   }
   if (!bytes.defined()) return;
@@ -65,14 +69,17 @@ void TruthComparer::take(std::string key, at::Tensor bytes) {
     first = i;
     ++count;
   }
-  report(key, fmt::format("first differing byte {} of {} (element {}): found {:#04x}, expected {:#04x}; {} bytes differ", first,
-                          bytes.nbytes(), first / bytes.itemsize(), found[first], want[first], count));
+  report(key, fmt::format("first differing byte {} of {} (element {}): found {:#04x}, expected "
+                          "{:#04x}; {} bytes differ",
+                          first, bytes.nbytes(), first / bytes.itemsize(), found[first],
+                          want[first], count));
 }
 
 std::vector<Finding> TruthComparer::findings() {
   if (next_ < truth_.entries().size()) report(truth_.entries()[next_].key, "never shown");
   if (differences_ > kMostFindings) {
-    findings_.push_back({"equality", execution_, "further tensors", fmt::format("{} more differ", differences_ - kMostFindings)});
+    findings_.push_back({"equality", execution_, "further tensors",
+                         fmt::format("{} more differ", differences_ - kMostFindings)});
     differences_ = 0;
   }
   return findings_;

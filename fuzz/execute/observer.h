@@ -13,7 +13,8 @@
 
 namespace slotgraph::fuzz {
 
-// Takes tensors in stream order: a snapshot is queued at once and read later, so observing orders nothing.
+// Takes tensors in stream order: a snapshot is queued at once and read later, so observing orders
+// nothing.
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -44,14 +45,18 @@ class TruthRecorder final : public Observer {
   const std::vector<Entry>& entries() const { return entries_; }
 
  private:
-  void take(std::string key, at::Tensor bytes) override { entries_.push_back({std::move(key), std::move(bytes)}); }
+  void take(std::string key, at::Tensor bytes) override {
+    entries_.push_back({std::move(key), std::move(bytes)});
+  }
   std::vector<Entry> entries_;
 };
 
-// Compares with the truth, in order, byte for byte: NaN equals NaN of the same bits, -0.0 differs from 0.0.
+// Compares with the truth, in order, byte for byte: NaN equals NaN of the same bits, -0.0 differs
+// from 0.0.
 class TruthComparer final : public Observer {
  public:
-  TruthComparer(const TruthRecorder& truth, std::string execution) : truth_(truth), execution_(std::move(execution)) {}
+  TruthComparer(const TruthRecorder& truth, std::string execution)
+      : truth_(truth), execution_(std::move(execution)) {}
 
   // After the last flush: also a finding if something was never shown.
   std::vector<Finding> findings();

@@ -35,8 +35,8 @@ class Draw {
   rc::Random random_;
 };
 
-// All microbatches of the largest covered count up to 32; on plans with several variants at least two variants meet
-// inside the first ring length.
+// All microbatches of the largest covered count up to 32; on plans with several variants at least
+// two variants meet inside the first ring length.
 ScheduleCase adversarial(Draw& draw, const Plan& plan) {
   constexpr int most = 32;
   int count = plan.covered_counts.front();
@@ -52,8 +52,10 @@ ScheduleCase adversarial(Draw& draw, const Plan& plan) {
   }
   const int window = std::min(count, plan.ring_length);
   const auto first = schedule.variants.begin();
-  if (plan.variants() > 1 && window > 1 && std::all_of(first, first + window, [&](int v) { return v == *first; })) {
-    schedule.variants[static_cast<std::size_t>(1 + draw.below(window - 1))] = (*first + 1) % plan.variants();
+  if (plan.variants() > 1 && window > 1 &&
+      std::all_of(first, first + window, [&](int v) { return v == *first; })) {
+    schedule.variants[static_cast<std::size_t>(1 + draw.below(window - 1))] =
+        (*first + 1) % plan.variants();
   }
   return schedule;
 }
@@ -63,7 +65,8 @@ std::vector<std::int64_t> token_counts(Draw& draw, const Plan& plan) {
   const bool equal = draw.chance(2);
   std::vector<std::int64_t> tokens;
   for (const int cp : plan.cp_sizes) {
-    tokens.push_back(equal ? std::max<std::int64_t>(total / plan.cp_sizes.front(), 1) : std::max<std::int64_t>(total / cp, 1));
+    tokens.push_back(equal ? std::max<std::int64_t>(total / plan.cp_sizes.front(), 1)
+                           : std::max<std::int64_t>(total / cp, 1));
   }
   return tokens;
 }

@@ -1,4 +1,5 @@
-// Makes cases. Case i of a campaign depends on the campaign's seed and on i only: not on shards, not on other cases.
+// Makes cases. Case i of a campaign depends on the campaign's seed and on i only: not on shards,
+// not on other cases.
 #ifndef FUZZ_GENERATE_GENERATE_H_
 #define FUZZ_GENERATE_GENERATE_H_
 
@@ -26,23 +27,25 @@ struct Sources {
   std::vector<std::string> blocks;  // registered block kinds
 };
 
-// Reads the public plans (with corrected slots) and schedules from their folders; plans whose name lacks `filter` are
-// left out. Throws Error: J.., P.., F04 no plan matches.
-Sources read_sources(const std::string& plan_folder, const std::string& schedule_file, const std::string& filter);
+// Reads the public plans (with corrected slots) and schedules from their folders; plans whose name
+// lacks `filter` are left out. Throws Error: J.., P.., F04 no plan matches.
+Sources read_sources(const std::string& plan_folder, const std::string& schedule_file,
+                     const std::string& filter);
 
 // SplitMix64(campaign seed ^ golden * (index + 1)).
 std::uint64_t case_seed(std::uint64_t campaign_seed, std::uint64_t index);
 
 struct Generated {
-  Case value;            // if not skipped
-  std::string plan;      // names, for the record
+  Case value;        // if not skipped
+  std::string plan;  // names, for the record
   std::string schedule;
   bool skipped = false;  // the public schedule has fewer microbatches than the plan covers
 };
 Generated generate(const Sources& sources, std::uint64_t seed);
 
-// Variants for a public schedule on a plan (design.md 4.3): the position of the CP size among the schedule's distinct
-// sizes, descending, clipped to the plan's variants; cut to the largest covered count. Empty if there is none.
+// Variants for a public schedule on a plan (design.md 4.3): the position of the CP size among the
+// schedule's distinct sizes, descending, clipped to the plan's variants; cut to the largest covered
+// count. Empty if there is none.
 std::vector<int> fit(const PublicSchedule& schedule, const Plan& plan);
 
 }  // namespace slotgraph::fuzz

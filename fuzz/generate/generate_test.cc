@@ -11,8 +11,8 @@ namespace slotgraph::fuzz {
 namespace {
 
 const Sources& all() {
-  static const Sources& sources =
-      *new Sources(read_sources("core/plan/testdata", "fuzz/generate/testdata/schedules.jsonl", ""));
+  static const Sources& sources = *new Sources(
+      read_sources("core/plan/testdata", "fuzz/generate/testdata/schedules.jsonl", ""));
   return sources;
 }
 
@@ -20,7 +20,8 @@ TEST(Fit, TakesPositionsAmongDistinctSizesClippedAndCut) {
   Plan plan;
   plan.cp_sizes = {2, 1};
   plan.covered_counts = {2, 4};
-  EXPECT_EQ(fit({"", {8, 2, 8, 1, 8}}, plan), (std::vector<int>{0, 1, 0, 1})) << "1 is third, clipped to the last variant";
+  EXPECT_EQ(fit({"", {8, 2, 8, 1, 8}}, plan), (std::vector<int>{0, 1, 0, 1}))
+      << "1 is third, clipped to the last variant";
   EXPECT_EQ(fit({"", {1, 1, 1}}, plan), (std::vector<int>{0, 0}));
   EXPECT_TRUE(fit({"", {1}}, plan).empty());
 }
@@ -30,7 +31,9 @@ TEST(Sources, ReadEveryPublicPlanAndSchedule) {
   EXPECT_EQ(all().plans.size(), 103u) << "one rank of the 104 has no layers";
   EXPECT_EQ(all().schedules.size(), 200u);
   EXPECT_EQ(all().schedules.front().cp_sizes.empty(), false);
-  EXPECT_THROW(read_sources("core/plan/testdata", "fuzz/generate/testdata/schedules.jsonl", "no such plan"), Error);
+  EXPECT_THROW(
+      read_sources("core/plan/testdata", "fuzz/generate/testdata/schedules.jsonl", "no such plan"),
+      Error);
 }
 
 TEST(Generate, CasesDependOnSeedAndIndexOnly) {
@@ -70,7 +73,8 @@ TEST(Generate, DistributionCoversTheCorners) {
     ++count[value.dtype];
     ++count[value.addresses];
     for (const LayerCase& layer : value.layers) ++count["block " + layer.block];
-    const bool must = value.schedule.source == "adversarial" && value.plan.variants() > 1 && value.plan.ring_length > 1;
+    const bool must = value.schedule.source == "adversarial" && value.plan.variants() > 1 &&
+                      value.plan.ring_length > 1;
     EXPECT_TRUE(value.mixes() || !must) << i;
   }
   for (const auto& [name, number] : count) fmt::print("{:<22}{:>6}\n", name, number);

@@ -34,10 +34,12 @@ std::vector<Plan> read_plans(const std::string& folder, const std::string& filte
   return plans;
 }
 
-// JSON lines; microbatches are lists of groups [first_rank, cp_size, samples], the first of which has rank 0.
+// JSON lines; microbatches are lists of groups [first_rank, cp_size, samples], the first of which
+// has rank 0.
 std::vector<PublicSchedule> read_schedules(const std::string& path) {
   std::ifstream file(path);
-  if (!file) throw Error({"J01", path, "an unreadable file", "the public schedules", "check the path"});
+  if (!file)
+    throw Error({"J01", path, "an unreadable file", "the public schedules", "check the path"});
   std::vector<PublicSchedule> schedules;
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
@@ -46,7 +48,8 @@ std::vector<PublicSchedule> read_schedules(const std::string& path) {
     PublicSchedule schedule{fmt::format("{} {}", reader.field("distribution").text(), number), {}};
     for (const JsonReader& microbatch : reader.field("microbatches").elements()) {
       const auto groups = microbatch.elements();
-      if (groups.empty() || groups[0].elements().size() != 3) microbatch.refuse("groups [first_rank, cp_size, samples]");
+      if (groups.empty() || groups[0].elements().size() != 3)
+        microbatch.refuse("groups [first_rank, cp_size, samples]");
       schedule.cp_sizes.push_back(static_cast<int>(groups[0].elements()[1].integer(1, 1 << 20)));
     }
     schedules.push_back(std::move(schedule));
@@ -56,7 +59,8 @@ std::vector<PublicSchedule> read_schedules(const std::string& path) {
 
 }  // namespace
 
-Sources read_sources(const std::string& plan_folder, const std::string& schedule_file, const std::string& filter) {
+Sources read_sources(const std::string& plan_folder, const std::string& schedule_file,
+                     const std::string& filter) {
   Sources sources{read_plans(plan_folder, filter), read_schedules(schedule_file), {}};
   for (const BlockKind& kind : blocks()) sources.blocks.push_back(kind.name);
   return sources;

@@ -4,8 +4,9 @@
 
 namespace slotgraph {
 
-OpenBranch capture_forward(const GraphModule& module, const Inputs& sample, const Tensors& static_inputs,
-                           c10::MempoolId_t pool, std::optional<PlacementPlan> plan) {
+OpenBranch capture_forward(const GraphModule& module, const Inputs& sample,
+                           const Tensors& static_inputs, c10::MempoolId_t pool,
+                           std::optional<PlacementPlan> plan) {
   OpenBranch open;
   open.inputs = static_inputs;
   open.branch.parameters = trainable_parameters(module);
@@ -19,12 +20,14 @@ OpenBranch capture_forward(const GraphModule& module, const Inputs& sample, cons
   });
   open.branch.forward = std::move(captured.graph);
   open.forward_recording = std::move(captured.recording);
-  for (const at::Tensor& output : open.outputs) open.branch.differentiable.push_back(output.requires_grad());
+  for (const at::Tensor& output : open.outputs)
+    open.branch.differentiable.push_back(output.requires_grad());
   return open;
 }
 
-Tensors capture_backward(OpenBranch& open, const Tensors& incoming, const at::Tensor& copy_leading_to,
-                         c10::MempoolId_t pool, std::optional<PlacementPlan> plan) {
+Tensors capture_backward(OpenBranch& open, const Tensors& incoming,
+                         const at::Tensor& copy_leading_to, c10::MempoolId_t pool,
+                         std::optional<PlacementPlan> plan) {
   Tensors gradients;
   Captured captured = capture(pool, std::move(plan), [&] {
     gradients = run_backward(open.outputs, open.inputs, open.branch.parameters, incoming);

@@ -11,9 +11,11 @@
 
 namespace slotgraph {
 
-// A branch between the capture of its forward and that of its backward: the autograd graph is alive.
+// A branch between the capture of its forward and that of its backward: the autograd graph is
+// alive.
 struct OpenBranch {
-  CapturedBranch branch;  // graphs, inputs, input_gradients, parameters, differentiable; the rest is still empty
+  CapturedBranch branch;  // graphs, inputs, input_gradients, parameters, differentiable; the rest
+                          // is still empty
   Tensors inputs;         // leaves over the static inputs
   Tensors outputs;        // with their autograd graph
   std::shared_ptr<const Recording> forward_recording;
@@ -21,13 +23,15 @@ struct OpenBranch {
 };
 
 // `static_inputs` are tensors over the static places, with the sample's gradient wishes.
-OpenBranch capture_forward(const GraphModule& module, const Inputs& sample, const Tensors& static_inputs,
-                           c10::MempoolId_t pool, std::optional<PlacementPlan> plan);
+OpenBranch capture_forward(const GraphModule& module, const Inputs& sample,
+                           const Tensors& static_inputs, c10::MempoolId_t pool,
+                           std::optional<PlacementPlan> plan);
 
-// Captures the backward and returns its gradients, which still own their memory. With `copy_leading_to` the capture
-// ends with a copy of the leading input's gradient to that tensor.
-Tensors capture_backward(OpenBranch& open, const Tensors& incoming, const at::Tensor& copy_leading_to,
-                         c10::MempoolId_t pool, std::optional<PlacementPlan> plan);
+// Captures the backward and returns its gradients, which still own their memory. With
+// `copy_leading_to` the capture ends with a copy of the leading input's gradient to that tensor.
+Tensors capture_backward(OpenBranch& open, const Tensors& incoming,
+                         const at::Tensor& copy_leading_to, c10::MempoolId_t pool,
+                         std::optional<PlacementPlan> plan);
 
 }  // namespace slotgraph
 

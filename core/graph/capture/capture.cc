@@ -24,7 +24,8 @@ class CaptureGuard {
 
 }  // namespace
 
-Captured capture(c10::MempoolId_t pool, std::optional<PlacementPlan> plan, const std::function<void()>& work) {
+Captured capture(c10::MempoolId_t pool, std::optional<PlacementPlan> plan,
+                 const std::function<void()>& work) {
   Captured result{device::make_graph(), nullptr};
   CaptureGuard guard(*result.graph);
   result.graph->begin_capture(pool);

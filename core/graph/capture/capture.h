@@ -17,10 +17,12 @@ struct Captured {
   std::shared_ptr<const Recording> recording;  // null without a placement plan
 };
 
-// Captures what `work` queues on the current stream into a graph of `pool`. With a plan, the placing allocator is
-// installed after the capture has begun and removed before it ends. If `work` throws, the stream capture is ended on
-// its own stream and every scope is closed before the exception leaves.
-Captured capture(c10::MempoolId_t pool, std::optional<PlacementPlan> plan, const std::function<void()>& work);
+// Captures what `work` queues on the current stream into a graph of `pool`. With a plan, the
+// placing allocator is installed after the capture has begun and removed before it ends. If `work`
+// throws, the stream capture is ended on its own stream and every scope is closed before the
+// exception leaves.
+Captured capture(c10::MempoolId_t pool, std::optional<PlacementPlan> plan,
+                 const std::function<void()>& work);
 
 }  // namespace slotgraph
 

@@ -6,7 +6,9 @@ namespace {
 class EagerCallable final : public Callable {
  public:
   explicit EagerCallable(GraphModule module) : module_(std::move(module)) {}
-  Tensors forward(const Inputs& inputs) override { return module_.forward(inputs.positional, inputs.named); }
+  Tensors forward(const Inputs& inputs) override {
+    return module_.forward(inputs.positional, inputs.named);
+  }
   void release() override {}
 
  private:
@@ -32,6 +34,8 @@ class EagerSet final : public CallableSet {
 
 }  // namespace
 
-std::unique_ptr<CallableSet> make_eager(const CaptureRequest& request) { return std::make_unique<EagerSet>(request); }
+std::unique_ptr<CallableSet> make_eager(const CaptureRequest& request) {
+  return std::make_unique<EagerSet>(request);
+}
 
 }  // namespace slotgraph

@@ -2,7 +2,8 @@
 
 namespace slotgraph {
 
-void walk_variant(const CaptureRequest& request, int variant, const std::function<void(int)>& forward,
+void walk_variant(const CaptureRequest& request, int variant,
+                  const std::function<void(int)>& forward,
                   const std::function<void(int)>& backward) {
   const Plan& plan = request.plan;
   for (const OrderEvent& event : events(request.order)) {
@@ -17,9 +18,12 @@ void walk_variant(const CaptureRequest& request, int variant, const std::functio
 
 GraphSet::GraphSet(std::vector<CapturedBranch> branches, std::vector<FlightPlan> flights,
                    std::vector<std::shared_ptr<PrivatePool>> pools, std::size_t arena_bytes)
-    : pools_(std::move(pools)), context_(std::make_shared<ReplayContext>(std::move(flights))), arena_bytes_(arena_bytes) {
+    : pools_(std::move(pools)),
+      context_(std::make_shared<ReplayContext>(std::move(flights))),
+      arena_bytes_(arena_bytes) {
   for (std::size_t i = 0; i < branches.size(); ++i) {
-    callables_.push_back(std::make_unique<ReplayCallable>(static_cast<int>(i), std::move(branches[i]), context_));
+    callables_.push_back(
+        std::make_unique<ReplayCallable>(static_cast<int>(i), std::move(branches[i]), context_));
   }
 }
 

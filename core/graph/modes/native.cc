@@ -11,7 +11,8 @@ namespace slotgraph {
 namespace {
 
 at::Tensor static_tensor(const TensorShape& shape) {
-  return at::empty_strided(shape.sizes, shape.strides, at::TensorOptions(at::kCUDA).dtype(shape.dtype));
+  return at::empty_strided(shape.sizes, shape.strides,
+                           at::TensorOptions(at::kCUDA).dtype(shape.dtype));
 }
 
 // Static places of the inputs, each on its own; aliases among inputs are separated.
@@ -19,8 +20,9 @@ Tensors static_inputs(const Inputs& sample) {
   Tensors result;
   for (const at::Tensor& input : sample.all()) {
     const bool dense = input.is_non_overlapping_and_dense();
-    const at::Tensor place = dense ? static_tensor({input.sizes().vec(), input.strides().vec(), input.scalar_type()})
-                                   : static_tensor(gradient_shape(input));
+    const at::Tensor place =
+        dense ? static_tensor({input.sizes().vec(), input.strides().vec(), input.scalar_type()})
+              : static_tensor(gradient_shape(input));
     place.detach().copy_(input.detach());
     result.push_back(place.requires_grad_(input.requires_grad()));
   }
@@ -29,11 +31,14 @@ Tensors static_inputs(const Inputs& sample) {
 
 class NativeCapture {
  public:
-  explicit NativeCapture(const CaptureRequest& request) : request_(request), branches_(request.samples.size()) {}
+  explicit NativeCapture(const CaptureRequest& request)
+      : request_(request), branches_(request.samples.size()) {}
 
   std::unique_ptr<CallableSet> run() {
     for (int variant = 0; variant < request_.plan.variants(); ++variant) {
-      walk_variant(request_, variant, [&](int branch) { forward(branch); }, [&](int branch) { backward(branch); });
+      walk_variant(
+          request_, variant, [&](int branch) { forward(branch); },
+          [&](int branch) { backward(branch); });
     }
     std::vector<FlightPlan> flights;
     for (int i = 0; i < static_cast<int>(branches_.size()); ++i) {
@@ -43,7 +48,8 @@ class NativeCapture {
     }
     std::vector<std::shared_ptr<PrivatePool>> pools;
     for (const auto& [key, pool] : pools_) pools.push_back(pool);
-    return std::make_unique<GraphSet>(std::move(branches_), std::move(flights), std::move(pools), 0);
+    return std::make_unique<GraphSet>(std::move(branches_), std::move(flights), std::move(pools),
+                                      0);
   }
 
  private:
@@ -61,7 +67,8 @@ class NativeCapture {
       const AllocationScope scope(pool);
       inputs = static_inputs(request_.samples[branch]);
     }
-    OpenBranch open = capture_forward(request_.module_of(branch), request_.samples[branch], inputs, pool.id(), std::nullopt);
+    OpenBranch open = capture_forward(request_.module_of(branch), request_.samples[branch], inputs,
+                                      pool.id(), std::nullopt);
     for (const at::Tensor& output : open.outputs) open.branch.outputs.push_back(output.detach());
     open_[branch] = std::move(open);
   }
@@ -91,6 +98,8 @@ class NativeCapture {
 
 }  // namespace
 
-std::unique_ptr<CallableSet> make_native(const CaptureRequest& request) { return NativeCapture(request).run(); }
+std::unique_ptr<CallableSet> make_native(const CaptureRequest& request) {
+  return NativeCapture(request).run();
+}
 
 }  // namespace slotgraph

@@ -5,9 +5,13 @@
 namespace slotgraph {
 namespace {
 
-std::size_t aligned(std::size_t bytes) { return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment; }
+std::size_t aligned(std::size_t bytes) {
+  return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+}
 
-TensorShape shape_of(const at::Tensor& tensor) { return {tensor.sizes().vec(), tensor.strides().vec(), tensor.scalar_type()}; }
+TensorShape shape_of(const at::Tensor& tensor) {
+  return {tensor.sizes().vec(), tensor.strides().vec(), tensor.scalar_type()};
+}
 
 std::vector<Survivor> survivors_of(const std::vector<ProfiledAllocation>& allocations) {
   std::vector<Survivor> result;
@@ -28,9 +32,11 @@ InputPlaces input_places(const Inputs& sample) {
   const Tensors inputs = sample.all();
   std::map<const void*, Group> groups;  // by storage; only looked up
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const std::size_t begin = static_cast<std::size_t>(inputs[i].storage_offset()) * inputs[i].itemsize();
+    const std::size_t begin =
+        static_cast<std::size_t>(inputs[i].storage_offset()) * inputs[i].itemsize();
     const std::size_t end = begin + storage_bytes(shape_of(inputs[i]));
-    const auto [it, first] = groups.try_emplace(inputs[i].storage().unsafeGetStorageImpl(), Group{static_cast<int>(i), begin, end});
+    const auto [it, first] = groups.try_emplace(inputs[i].storage().unsafeGetStorageImpl(),
+                                                Group{static_cast<int>(i), begin, end});
     if (first) continue;
     it->second.begin = std::min(it->second.begin, begin);
     it->second.end = std::max(it->second.end, end);
@@ -38,10 +44,12 @@ InputPlaces input_places(const Inputs& sample) {
   InputPlaces places;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Group& group = groups.at(inputs[i].storage().unsafeGetStorageImpl());
-    const std::size_t begin = static_cast<std::size_t>(inputs[i].storage_offset()) * inputs[i].itemsize();
+    const std::size_t begin =
+        static_cast<std::size_t>(inputs[i].storage_offset()) * inputs[i].itemsize();
     const Role role{Role::Kind::kInput, group.position};
     places.of_input.push_back({role, begin - group.begin});
-    if (group.position == static_cast<int>(i)) places.survivors.push_back({role, group.end - group.begin});
+    if (group.position == static_cast<int>(i))
+      places.survivors.push_back({role, group.end - group.begin});
   }
   return places;
 }
@@ -50,7 +58,8 @@ PlacementLayout lay_out(const CaptureRequest& request, const std::vector<BranchP
   const Plan& plan = request.plan;
   PlacementLayout layout;
   std::vector<int> first_branch(profiles.size(), -1);
-  for (int i = static_cast<int>(plan.slots.size()) - 1; i >= 0; --i) first_branch[plan.slots[i].warmup_alias_group] = i;
+  for (int i = static_cast<int>(plan.slots.size()) - 1; i >= 0; --i)
+    first_branch[plan.slots[i].warmup_alias_group] = i;
   for (int layer = 0; layer < plan.layers(); ++layer) {
     std::vector<std::vector<Survivor>> saved;
     std::vector<std::vector<Survivor>> returned;
@@ -103,7 +112,8 @@ Arena PlacementLayout::gradient_arena(const std::shared_ptr<Slab>& slab, const S
   return {slab, offset, bytes};
 }
 
-PlacementPlan placement_plan(const std::vector<ProfiledAllocation>& allocations, const FrameLayout& layout, Arena arena) {
+PlacementPlan placement_plan(const std::vector<ProfiledAllocation>& allocations,
+                             const FrameLayout& layout, Arena arena) {
   PlacementPlan plan{{}, std::move(arena)};
   for (const ProfiledAllocation& allocation : allocations) {
     plan.entries.push_back({allocation.bytes, std::nullopt});

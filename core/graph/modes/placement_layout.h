@@ -22,8 +22,8 @@ struct InputPlaces {
 };
 InputPlaces input_places(const Inputs& sample);
 
-// Offsets in one slab: an arena for each saved colour, one for each gradient colour, then the staging sets of
-// incoming gradients.
+// Offsets in one slab: an arena for each saved colour, one for each gradient colour, then the
+// staging sets of incoming gradients.
 struct PlacementLayout {
   std::vector<FrameLayout> frames;     // by index of the layer in one variant
   std::vector<FrameLayout> gradients;  // of the leading gradient, by the same index
@@ -41,7 +41,8 @@ struct PlacementLayout {
 PlacementLayout lay_out(const CaptureRequest& request, const std::vector<BranchProfile>& profiles);
 
 // The placing allocator's plan: each allocation's size, and the offset of those that have a role.
-PlacementPlan placement_plan(const std::vector<ProfiledAllocation>& allocations, const FrameLayout& layout, Arena arena);
+PlacementPlan placement_plan(const std::vector<ProfiledAllocation>& allocations,
+                             const FrameLayout& layout, Arena arena);
 
 }  // namespace slotgraph
 

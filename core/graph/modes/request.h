@@ -19,16 +19,19 @@ struct CaptureRequest {
   const Plan& plan;
   const Options& options;
 
-  const GraphModule& module_of(int branch) const { return modules[plan.slots[branch].warmup_alias_group]; }
+  const GraphModule& module_of(int branch) const {
+    return modules[plan.slots[branch].warmup_alias_group];
+  }
 };
 
 std::unique_ptr<CallableSet> make_eager(const CaptureRequest& request);
 std::unique_ptr<CallableSet> make_native(const CaptureRequest& request);
 std::unique_ptr<CallableSet> make_placement(const CaptureRequest& request);
 
-// Calls forward(branch) and backward(branch) for every branch of one variant in the request's order: layers ascending
-// in a forward event, descending in a backward event.
-void walk_variant(const CaptureRequest& request, int variant, const std::function<void(int)>& forward,
+// Calls forward(branch) and backward(branch) for every branch of one variant in the request's
+// order: layers ascending in a forward event, descending in a backward event.
+void walk_variant(const CaptureRequest& request, int variant,
+                  const std::function<void(int)>& forward,
                   const std::function<void(int)>& backward);
 
 // A set of captured branches over private pools.

@@ -26,8 +26,8 @@ struct ReplayCallable::Shared {
   std::shared_ptr<ReplayContext> context;
 };
 
-// The autograd node of one flight. Its inputs are the inputs and parameters of the frame, its outputs the
-// differentiable outputs.
+// The autograd node of one flight. Its inputs are the inputs and parameters of the frame, its
+// outputs the differentiable outputs.
 struct ReplayNode final : torch::autograd::Node {
   ReplayNode(std::shared_ptr<ReplayCallable::Shared> shared, std::uint64_t generation)
       : shared(std::move(shared)), generation(generation) {}
@@ -77,22 +77,24 @@ void check_inputs(const CapturedBranch& branch, const Tensors& inputs, int index
   };
   const std::string where = fmt::format("forward of branch {}", index);
   if (inputs.size() != branch.inputs.size()) {
-    throw Error({"R01", where, fmt::format("{} inputs", inputs.size()), fmt::to_string(branch.inputs.size()),
-                 "pass the inputs of the sample"});
+    throw Error({"R01", where, fmt::format("{} inputs", inputs.size()),
+                 fmt::to_string(branch.inputs.size()), "pass the inputs of the sample"});
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const at::Tensor& expected = branch.inputs[i];
     const bool same = inputs[i].defined() && inputs[i].sizes() == expected.sizes() &&
-                      inputs[i].scalar_type() == expected.scalar_type() && inputs[i].device() == expected.device();
+                      inputs[i].scalar_type() == expected.scalar_type() &&
+                      inputs[i].device() == expected.device();
     if (same) continue;
-    throw Error({"R01", fmt::format("{}, input {}", where, i), describe(inputs[i]), describe(expected),
-                 "pass tensors like the sample"});
+    throw Error({"R01", fmt::format("{}, input {}", where, i), describe(inputs[i]),
+                 describe(expected), "pass tensors like the sample"});
   }
 }
 
 }  // namespace
 
-ReplayCallable::ReplayCallable(int index, CapturedBranch branch, std::shared_ptr<ReplayContext> context)
+ReplayCallable::ReplayCallable(int index, CapturedBranch branch,
+                               std::shared_ptr<ReplayContext> context)
     : shared_(std::make_shared<Shared>(Shared{index, std::move(branch), std::move(context)})) {}
 
 Tensors ReplayCallable::forward(const Inputs& inputs) {
@@ -118,12 +120,15 @@ Tensors ReplayCallable::forward(const Inputs& inputs) {
     }
   }
   if (!branch.backward || !at::GradMode::is_enabled()) return outputs;
-  const std::shared_ptr<ReplayNode> node(new ReplayNode(shared_, generation), torch::autograd::deleteNode);
+  const std::shared_ptr<ReplayNode> node(new ReplayNode(shared_, generation),
+                                         torch::autograd::deleteNode);
   torch::autograd::edge_list edges;
   for (std::size_t i = 0; i < given.size(); ++i) {
-    edges.push_back(branch.input_gradients[i] ? torch::autograd::impl::gradient_edge(given[i]) : torch::autograd::Edge());
+    edges.push_back(branch.input_gradients[i] ? torch::autograd::impl::gradient_edge(given[i])
+                                              : torch::autograd::Edge());
   }
-  for (const at::Tensor& parameter : branch.parameters) edges.push_back(torch::autograd::impl::gradient_edge(parameter));
+  for (const at::Tensor& parameter : branch.parameters)
+    edges.push_back(torch::autograd::impl::gradient_edge(parameter));
   node->set_next_edges(std::move(edges));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (branch.differentiable[i]) torch::autograd::set_history(outputs[i], node);

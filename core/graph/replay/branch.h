@@ -15,7 +15,8 @@
 
 namespace slotgraph {
 
-// What capture leaves: graphs, and tensors over the static memory that they read and write. No autograd history.
+// What capture leaves: graphs, and tensors over the static memory that they read and write. No
+// autograd history.
 struct CapturedBranch {
   std::unique_ptr<device::Graph> forward;
   std::unique_ptr<device::Graph> backward;  // null if nothing is differentiable
@@ -25,8 +26,8 @@ struct CapturedBranch {
   Tensors outputs;
   std::vector<bool> differentiable;  // of each output
   Tensors incoming;                  // static incoming gradient of each differentiable output
-  Tensors gradients;                 // of each input, then each parameter; undefined where there is none
-  bool leading_stays = false;        // gradients[0] is returned in place, not cloned
+  Tensors gradients;           // of each input, then each parameter; undefined where there is none
+  bool leading_stays = false;  // gradients[0] is returned in place, not cloned
 };
 
 // What the branches of one set share while they run. All checks and copies happen under its lock.
@@ -56,8 +57,8 @@ class ReplayCallable final : public Callable {
   std::shared_ptr<Shared> shared_;
 };
 
-// Copies sources to targets of equal sizes, in stream order, as if all sources were read before any target is
-// written. A source that is its target already (address and strides) is not copied.
+// Copies sources to targets of equal sizes, in stream order, as if all sources were read before any
+// target is written. A source that is its target already (address and strides) is not copied.
 void parallel_move(const Tensors& sources, const Tensors& targets);
 
 }  // namespace slotgraph

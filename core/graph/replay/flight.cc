@@ -9,12 +9,17 @@ namespace slotgraph {
 std::uint64_t FlightControl::enter(int branch) {
   const FlightPlan& plan = branches_[branch];
   const auto refuse = [&](const char* what, int other) {
-    throw Error({"R02", fmt::format("forward of branch {} (chunk {}, slot {})", branch, plan.chunk, plan.physical_slot),
-                 fmt::format("branch {} of the same {} in flight", other, what), "nothing in flight there",
+    throw Error({"R02",
+                 fmt::format("forward of branch {} (chunk {}, slot {})", branch, plan.chunk,
+                             plan.physical_slot),
+                 fmt::format("branch {} of the same {} in flight", other, what),
+                 "nothing in flight there",
                  "run its backward first, drop its outputs, or call release()"});
   };
-  if (const auto it = by_family_.find(plan.family); it != by_family_.end()) refuse("frame", it->second);
-  if (const auto it = by_colour_.find(plan.colour); it != by_colour_.end()) refuse("colour", it->second);
+  if (const auto it = by_family_.find(plan.family); it != by_family_.end())
+    refuse("frame", it->second);
+  if (const auto it = by_colour_.find(plan.colour); it != by_colour_.end())
+    refuse("colour", it->second);
   by_family_[plan.family] = branch;
   by_colour_[plan.colour] = branch;
   return ++generations_[branch];
@@ -22,23 +27,32 @@ std::uint64_t FlightControl::enter(int branch) {
 
 void FlightControl::check_backward(int branch, std::uint64_t generation) const {
   const FlightPlan& plan = branches_[branch];
-  const std::string where = fmt::format("backward of branch {} (chunk {}, slot {})", branch, plan.chunk, plan.physical_slot);
+  const std::string where = fmt::format("backward of branch {} (chunk {}, slot {})", branch,
+                                        plan.chunk, plan.physical_slot);
   const auto flying = by_family_.find(plan.family);
-  if (flying == by_family_.end() || flying->second != branch || generations_[branch] != generation) {
-    throw Error({"R03", where, "a flight that is over", "the newest forward of this branch, not yet run backward",
+  if (flying == by_family_.end() || flying->second != branch ||
+      generations_[branch] != generation) {
+    throw Error({"R03", where, "a flight that is over",
+                 "the newest forward of this branch, not yet run backward",
                  "run each backward once, before the next forward of its frame"});
   }
-  if (!plan.gradient_colour || !last_backward_ || last_backward_->colour != *plan.gradient_colour) return;
-  if (last_backward_->chunk == plan.chunk && last_backward_->physical_slot == plan.physical_slot) return;
-  throw Error({"R04", where, fmt::format("gradient colour {}, also that of the backward event before", *plan.gradient_colour),
-               "another colour: the event before still owns its gradient", "run backwards in the order of the plan"});
+  if (!plan.gradient_colour || !last_backward_ || last_backward_->colour != *plan.gradient_colour)
+    return;
+  if (last_backward_->chunk == plan.chunk && last_backward_->physical_slot == plan.physical_slot)
+    return;
+  throw Error({"R04", where,
+               fmt::format("gradient colour {}, also that of the backward event before",
+                           *plan.gradient_colour),
+               "another colour: the event before still owns its gradient",
+               "run backwards in the order of the plan"});
 }
 
 void FlightControl::backward(int branch, std::uint64_t generation) {
   const FlightPlan& plan = branches_[branch];
   if (plan.gradient_colour) {
     last_backward_ = Event{plan.chunk, plan.physical_slot, *plan.gradient_colour};
-  } else if (last_backward_ && (last_backward_->chunk != plan.chunk || last_backward_->physical_slot != plan.physical_slot)) {
+  } else if (last_backward_ && (last_backward_->chunk != plan.chunk ||
+                                last_backward_->physical_slot != plan.physical_slot)) {
     last_backward_.reset();
   }
   leave(branch, generation);
@@ -47,7 +61,8 @@ void FlightControl::backward(int branch, std::uint64_t generation) {
 void FlightControl::leave(int branch, std::uint64_t generation) {
   const FlightPlan& plan = branches_[branch];
   const auto flying = by_family_.find(plan.family);
-  if (flying == by_family_.end() || flying->second != branch || generations_[branch] != generation) return;
+  if (flying == by_family_.end() || flying->second != branch || generations_[branch] != generation)
+    return;
   by_family_.erase(flying);
   by_colour_.erase(plan.colour);
 }

@@ -1,4 +1,5 @@
-// Which frames are in flight, and what may therefore be entered (design.md 5, exclusivity). Pure bookkeeping.
+// Which frames are in flight, and what may therefore be entered (design.md 5, exclusivity). Pure
+// bookkeeping.
 #ifndef CORE_GRAPH_REPLAY_FLIGHT_H_
 #define CORE_GRAPH_REPLAY_FLIGHT_H_
 
@@ -22,16 +23,18 @@ struct FlightPlan {
 // Not thread-safe: the caller holds the lock of its set over each check and what follows it.
 class FlightControl {
  public:
-  explicit FlightControl(std::vector<FlightPlan> branches) : branches_(std::move(branches)), generations_(branches_.size()) {}
+  explicit FlightControl(std::vector<FlightPlan> branches)
+      : branches_(std::move(branches)), generations_(branches_.size()) {}
 
   // Begins a flight and returns its generation. Throws Error R02.
   std::uint64_t enter(int branch);
-  // Checks a backward of that flight; changes nothing. Throws Error: R03 the flight is over or not the newest, R04 the
-  // gradient would overwrite that of the backward event before.
+  // Checks a backward of that flight; changes nothing. Throws Error: R03 the flight is over or not
+  // the newest, R04 the gradient would overwrite that of the backward event before.
   void check_backward(int branch, std::uint64_t generation) const;
   // Notes the event and ends the flight.
   void backward(int branch, std::uint64_t generation);
-  // The gradient of the newest backward event is no longer needed: an event without gradient came, or a step ended.
+  // The gradient of the newest backward event is no longer needed: an event without gradient came,
+  // or a step ended.
   void end_gradient_life() { last_backward_.reset(); }
   // Ends the flight if it is still this one.
   void leave(int branch, std::uint64_t generation);

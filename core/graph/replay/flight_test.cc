@@ -9,8 +9,8 @@
 namespace slotgraph {
 namespace {
 
-// Branches 0 and 1: two variants of one frame. Branch 2: another frame of the same colour. Branch 3: free of both,
-// with the gradient colour of branch 0.
+// Branches 0 and 1: two variants of one frame. Branch 2: another frame of the same colour. Branch
+// 3: free of both, with the gradient colour of branch 0.
 FlightControl control() {
   return FlightControl({{0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}, {0, 1, 0, 1, 1}, {1, 2, 1, 0, 0}});
 }

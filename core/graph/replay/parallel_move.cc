@@ -39,9 +39,9 @@ void parallel_move(const Tensors& sources, const Tensors& targets) {
   Tensors safe = sources;
   for (std::size_t i = 0; i < safe.size(); ++i) {
     if (!safe[i].defined() || in_place(sources[i], targets[i])) continue;
-    const bool clobbered = std::any_of(targets.begin(), targets.end(), [&](const at::Tensor& target) {
-      return target.defined() && overlap(sources[i], target);
-    });
+    const bool clobbered = std::any_of(
+        targets.begin(), targets.end(),
+        [&](const at::Tensor& target) { return target.defined() && overlap(sources[i], target); });
     if (clobbered) safe[i] = sources[i].clone();
   }
   for (std::size_t i = 0; i < safe.size(); ++i) {

@@ -13,14 +13,16 @@ namespace slotgraph {
 namespace {
 
 bool same_tensors(const Tensors& a, const Tensors& b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](const at::Tensor& x, const at::Tensor& y) {
+  return a.size() == b.size() &&
+         std::equal(a.begin(), a.end(), b.begin(), [](const at::Tensor& x, const at::Tensor& y) {
            return x.is_same(y) && x.const_data_ptr() == y.const_data_ptr();
          });
 }
 
 }  // namespace
 
-ModuleStateGuard::ModuleStateGuard(const std::vector<GraphModule>& modules, const std::vector<Inputs>& samples)
+ModuleStateGuard::ModuleStateGuard(const std::vector<GraphModule>& modules,
+                                   const std::vector<Inputs>& samples)
     : generator_(device::generator()), generator_state_(generator_.get_state()) {
   const at::NoGradGuard no_grad;
   std::set<const torch::nn::Module*> seen;
@@ -28,7 +30,8 @@ ModuleStateGuard::ModuleStateGuard(const std::vector<GraphModule>& modules, cons
     if (!seen.insert(module.module.get()).second) continue;
     Saved saved{module, buffers_of(module), {}, parameters_of(module), {}};
     for (const at::Tensor& buffer : saved.buffers) saved.contents.push_back(buffer.clone());
-    for (const at::Tensor& parameter : saved.parameters) saved.parameter_versions.push_back(parameter._version());
+    for (const at::Tensor& parameter : saved.parameters)
+      saved.parameter_versions.push_back(parameter._version());
     modules_.push_back(std::move(saved));
   }
   for (const Inputs& sample : samples) {
@@ -42,7 +45,8 @@ ModuleStateGuard::ModuleStateGuard(const std::vector<GraphModule>& modules, cons
 ModuleStateGuard::~ModuleStateGuard() {
   const at::NoGradGuard no_grad;
   for (Saved& saved : modules_) {
-    for (std::size_t i = 0; i < saved.buffers.size(); ++i) saved.buffers[i].copy_(saved.contents[i]);
+    for (std::size_t i = 0; i < saved.buffers.size(); ++i)
+      saved.buffers[i].copy_(saved.contents[i]);
   }
   generator_.set_state(generator_state_);
 }
@@ -50,20 +54,21 @@ ModuleStateGuard::~ModuleStateGuard() {
 void ModuleStateGuard::check() const {
   for (const Saved& saved : modules_) {
     const std::string where = "module " + name_of(saved.module);
-    if (!same_tensors(buffers_of(saved.module), saved.buffers) || !same_tensors(parameters_of(saved.module), saved.parameters)) {
-      throw Error({"W02", where, "another tensor in place of a parameter or buffer", "the tensors it had before",
-                   "update buffers in place (copy_, mul_, add_)"});
+    if (!same_tensors(buffers_of(saved.module), saved.buffers) ||
+        !same_tensors(parameters_of(saved.module), saved.parameters)) {
+      throw Error({"W02", where, "another tensor in place of a parameter or buffer",
+                   "the tensors it had before", "update buffers in place (copy_, mul_, add_)"});
     }
     for (std::size_t i = 0; i < saved.parameters.size(); ++i) {
       if (saved.parameters[i]._version() == saved.parameter_versions[i]) continue;
-      throw Error({"W01", fmt::format("{}, parameter {}", where, i), "a write in place", "parameters that forward only reads",
-                   "make it a buffer"});
+      throw Error({"W01", fmt::format("{}, parameter {}", where, i), "a write in place",
+                   "parameters that forward only reads", "make it a buffer"});
     }
   }
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     if (inputs_[i]._version() == input_versions_[i]) continue;
-    throw Error({"W01", fmt::format("sample input {}", i), "a write in place", "inputs that forward only reads",
-                 "clone the input first"});
+    throw Error({"W01", fmt::format("sample input {}", i), "a write in place",
+                 "inputs that forward only reads", "clone the input first"});
   }
 }
 

@@ -10,8 +10,8 @@
 
 namespace slotgraph {
 
-// Takes a snapshot of the buffers' contents and the generator's state; the destructor writes both back on the current
-// stream, whatever happened in between.
+// Takes a snapshot of the buffers' contents and the generator's state; the destructor writes both
+// back on the current stream, whatever happened in between.
 class ModuleStateGuard {
  public:
   ModuleStateGuard(const std::vector<GraphModule>& modules, const std::vector<Inputs>& samples);
@@ -19,7 +19,8 @@ class ModuleStateGuard {
   ModuleStateGuard(const ModuleStateGuard&) = delete;
   ModuleStateGuard& operator=(const ModuleStateGuard&) = delete;
 
-  // Throws Error: W01 an input or parameter was written in place, W02 a parameter or buffer is another tensor now.
+  // Throws Error: W01 an input or parameter was written in place, W02 a parameter or buffer is
+  // another tensor now.
   void check() const;
 
  private:

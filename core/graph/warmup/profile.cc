@@ -15,13 +15,16 @@
 namespace slotgraph {
 namespace {
 
-const void* storage_address(const at::Tensor& tensor) { return tensor.defined() ? tensor.storage().data() : nullptr; }
+const void* storage_address(const at::Tensor& tensor) {
+  return tensor.defined() ? tensor.storage().data() : nullptr;
+}
 
 bool overlaps_itself(const at::Tensor& tensor) { return !tensor.is_non_overlapping_and_dense(); }
 
 void refuse_caches(const Recording& forward, const Recording* backward) {
   if (!forward.any_alive() && (!backward || !backward->any_alive())) return;
-  throw Error({"W03", "warm-up", "an allocation that outlives the frame's outputs, gradients and autograd graph",
+  throw Error({"W03", "warm-up",
+               "an allocation that outlives the frame's outputs, gradients and autograd graph",
                "caches that exist after the first iteration",
                "allocate caches once, outside forward and backward, or on the first call only"});
 }
@@ -49,7 +52,9 @@ Run run_once(const GraphModule& module, const Inputs& sample) {
     if (!output.requires_grad()) continue;
     const TensorShape shape = gradient_shape(output);
     run.profile.incoming.push_back(shape);
-    incoming.push_back(at::empty_strided(shape.sizes, shape.strides, output.options().requires_grad(false)).fill_(1));
+    incoming.push_back(
+        at::empty_strided(shape.sizes, shape.strides, output.options().requires_grad(false))
+            .fill_(1));
   }
   if (incoming.empty()) return run;
   Tensors gradients;
@@ -62,16 +67,19 @@ Run run_once(const GraphModule& module, const Inputs& sample) {
   const std::vector<Allocation> allocations = run.backward->snapshot();
   run.profile.backward = classify_backward(allocations, leading);
   bool placed = !leading.defined();
-  for (const ProfiledAllocation& allocation : run.profile.backward) placed = placed || allocation.role;
+  for (const ProfiledAllocation& allocation : run.profile.backward)
+    placed = placed || allocation.role;
   if (!placed) run.profile.copied_gradient_bytes = storage_bytes(gradient_shape(leading));
   return run;
 }
 
 }  // namespace
 
-std::vector<ProfiledAllocation> classify_forward(const std::vector<Allocation>& allocations, const Tensors& outputs) {
+std::vector<ProfiledAllocation> classify_forward(const std::vector<Allocation>& allocations,
+                                                 const Tensors& outputs) {
   std::map<const void*, int> position;
-  for (int i = static_cast<int>(outputs.size()) - 1; i >= 0; --i) position[storage_address(outputs[i])] = i;
+  for (int i = static_cast<int>(outputs.size()) - 1; i >= 0; --i)
+    position[storage_address(outputs[i])] = i;
   std::vector<ProfiledAllocation> result;
   int rest = 0;
   for (const Allocation& allocation : allocations) {
@@ -86,11 +94,13 @@ std::vector<ProfiledAllocation> classify_forward(const std::vector<Allocation>& 
   return result;
 }
 
-std::vector<ProfiledAllocation> classify_backward(const std::vector<Allocation>& allocations, const at::Tensor& leading) {
+std::vector<ProfiledAllocation> classify_backward(const std::vector<Allocation>& allocations,
+                                                  const at::Tensor& leading) {
   std::vector<ProfiledAllocation> result;
   for (const Allocation& allocation : allocations) {
     ProfiledAllocation profiled{allocation.bytes, std::nullopt};
-    const bool is_leading = allocation.alive && leading.defined() && allocation.address == storage_address(leading);
+    const bool is_leading =
+        allocation.alive && leading.defined() && allocation.address == storage_address(leading);
     if (is_leading && !overlaps_itself(leading)) profiled.role = Role{Role::Kind::kGradient, 0};
     result.push_back(profiled);
   }
@@ -105,7 +115,8 @@ std::vector<ProfiledAllocation> merge(const std::vector<ProfiledAllocation>& old
   for (std::size_t i = 0; i < newer.size(); ++i) {
     if (older[i].bytes != newer[i].bytes) return newer;
     if (!result[i].role) result[i].role = older[i].role;
-    if (result[i].role && result[i].role->kind == Role::Kind::kRest) result[i].role->position = rest++;
+    if (result[i].role && result[i].role->kind == Role::Kind::kRest)
+      result[i].role->position = rest++;
   }
   return result;
 }
@@ -113,12 +124,15 @@ std::vector<ProfiledAllocation> merge(const std::vector<ProfiledAllocation>& old
 TensorShape gradient_shape(const at::Tensor& output) {
   const bool dense = output.is_non_overlapping_and_dense();
   const auto contiguous = c10::contiguous_strides(output.sizes());
-  return {output.sizes().vec(), dense ? output.strides().vec() : std::vector<std::int64_t>(contiguous.begin(), contiguous.end()),
+  return {output.sizes().vec(),
+          dense ? output.strides().vec()
+                : std::vector<std::int64_t>(contiguous.begin(), contiguous.end()),
           output.scalar_type()};
 }
 
 std::size_t storage_bytes(const TensorShape& shape) {
-  return at::detail::computeStorageNbytes(shape.sizes, shape.strides, c10::elementSize(shape.dtype));
+  return at::detail::computeStorageNbytes(shape.sizes, shape.strides,
+                                          c10::elementSize(shape.dtype));
 }
 
 BranchProfile warm_up(const GraphModule& module, const Inputs& sample, int iterations) {
@@ -136,7 +150,8 @@ BranchProfile warm_up(const GraphModule& module, const Inputs& sample, int itera
   return profile;
 }
 
-Tensors run_backward(const Tensors& outputs, const Tensors& inputs, const Tensors& parameters, const Tensors& incoming) {
+Tensors run_backward(const Tensors& outputs, const Tensors& inputs, const Tensors& parameters,
+                     const Tensors& incoming) {
   Tensors differentiable;
   for (const at::Tensor& output : outputs) {
     if (output.requires_grad()) differentiable.push_back(output);
@@ -147,17 +162,20 @@ Tensors run_backward(const Tensors& outputs, const Tensors& inputs, const Tensor
   }
   wanted.insert(wanted.end(), parameters.begin(), parameters.end());
   const CallingThreadGuard guard;
-  const Tensors found = torch::autograd::grad(differentiable, wanted, incoming, std::nullopt, false, true);
+  const Tensors found =
+      torch::autograd::grad(differentiable, wanted, incoming, std::nullopt, false, true);
   Tensors result;
   std::size_t next = 0;
-  for (const at::Tensor& input : inputs) result.push_back(input.requires_grad() ? found[next++] : at::Tensor());
+  for (const at::Tensor& input : inputs)
+    result.push_back(input.requires_grad() ? found[next++] : at::Tensor());
   for (; next < found.size(); ++next) result.push_back(found[next]);
   return result;
 }
 
 Tensors fresh_leaves(const Tensors& tensors) {
   Tensors result;
-  for (const at::Tensor& tensor : tensors) result.push_back(tensor.detach().requires_grad_(tensor.requires_grad()));
+  for (const at::Tensor& tensor : tensors)
+    result.push_back(tensor.detach().requires_grad_(tensor.requires_grad()));
   return result;
 }
 

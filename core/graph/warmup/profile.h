@@ -31,17 +31,21 @@ struct BranchProfile {
   std::vector<ProfiledAllocation> backward;
   // Incoming gradients: one for each differentiable output.
   std::vector<TensorShape> incoming;
-  // Bytes that the leading input's gradient needs when it is no allocation of this backward and must be copied.
+  // Bytes that the leading input's gradient needs when it is no allocation of this backward and
+  // must be copied.
   std::optional<std::size_t> copied_gradient_bytes;
 };
 
 // Roles of a forward's allocations: outputs by position, the other survivors by birth.
-std::vector<ProfiledAllocation> classify_forward(const std::vector<Allocation>& allocations, const Tensors& outputs);
-// Roles of a backward's allocations: that of the leading input's gradient is kGradient 0, the rest are transient.
-// `leading` may be undefined.
-std::vector<ProfiledAllocation> classify_backward(const std::vector<Allocation>& allocations, const at::Tensor& leading);
+std::vector<ProfiledAllocation> classify_forward(const std::vector<Allocation>& allocations,
+                                                 const Tensors& outputs);
+// Roles of a backward's allocations: that of the leading input's gradient is kGradient 0, the rest
+// are transient. `leading` may be undefined.
+std::vector<ProfiledAllocation> classify_backward(const std::vector<Allocation>& allocations,
+                                                  const at::Tensor& leading);
 
-// An allocation that survives in either of two runs of the same sequence survives. Different sequences: the newer one.
+// An allocation that survives in either of two runs of the same sequence survives. Different
+// sequences: the newer one.
 std::vector<ProfiledAllocation> merge(const std::vector<ProfiledAllocation>& older,
                                       const std::vector<ProfiledAllocation>& newer);
 
@@ -50,13 +54,15 @@ TensorShape gradient_shape(const at::Tensor& output);
 // Bytes from the first to the last element that sizes and strides reach.
 std::size_t storage_bytes(const TensorShape& shape);
 
-// Runs the branch `iterations` times, forward and backward, on the current stream and the calling thread, and returns
-// its profile. The gradients' values are ones. Throws Error W03.
+// Runs the branch `iterations` times, forward and backward, on the current stream and the calling
+// thread, and returns its profile. The gradients' values are ones. Throws Error W03.
 BranchProfile warm_up(const GraphModule& module, const Inputs& sample, int iterations);
 
-// Gradients of the differentiable outputs with respect to the inputs that require grad and the parameters; one entry
-// for each input, then each parameter, undefined where there is none. Runs on the calling thread.
-Tensors run_backward(const Tensors& outputs, const Tensors& inputs, const Tensors& parameters, const Tensors& incoming);
+// Gradients of the differentiable outputs with respect to the inputs that require grad and the
+// parameters; one entry for each input, then each parameter, undefined where there is none. Runs on
+// the calling thread.
+Tensors run_backward(const Tensors& outputs, const Tensors& inputs, const Tensors& parameters,
+                     const Tensors& incoming);
 
 // Detached aliases of the tensors that require grad as the originals do.
 Tensors fresh_leaves(const Tensors& tensors);
