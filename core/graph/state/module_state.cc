@@ -4,6 +4,8 @@
 #include <ATen/ops/clone.h>
 #include <fmt/format.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <set>
 
 #include "core/device/device.h"
@@ -12,11 +14,18 @@
 namespace slotgraph {
 namespace {
 
-bool same_tensors(const Tensors& a, const Tensors& b) {
-  return a.size() == b.size() &&
-         std::equal(a.begin(), a.end(), b.begin(), [](const at::Tensor& x, const at::Tensor& y) {
-           return x.is_same(y) && x.const_data_ptr() == y.const_data_ptr();
-         });
+std::vector<const void*> addresses_of(const Tensors& tensors) {
+  std::vector<const void*> result;
+  for (const at::Tensor& tensor : tensors) result.push_back(tensor.const_data_ptr());
+  return result;
+}
+
+// The same tensor objects over the same memory: set_data keeps the object.
+bool same_tensors(const Tensors& now, const Tensors& saved,
+                  const std::vector<const void*>& addresses) {
+  const auto same = [](const at::Tensor& x, const at::Tensor& y) { return x.is_same(y); };
+  return now.size() == saved.size() && std::equal(now.begin(), now.end(), saved.begin(), same) &&
+         addresses_of(now) == addresses;
 }
 
 }  // namespace
@@ -28,7 +37,9 @@ ModuleStateGuard::ModuleStateGuard(const std::vector<GraphModule>& modules,
   std::set<const torch::nn::Module*> seen;
   for (const GraphModule& module : modules) {
     if (!seen.insert(module.module.get()).second) continue;
-    Saved saved{module, buffers_of(module), {}, parameters_of(module), {}};
+    Saved saved{module, buffers_of(module), {}, {}, parameters_of(module), {}, {}};
+    saved.buffer_addresses = addresses_of(saved.buffers);
+    saved.parameter_addresses = addresses_of(saved.parameters);
     for (const at::Tensor& buffer : saved.buffers) saved.contents.push_back(buffer.clone());
     for (const at::Tensor& parameter : saved.parameters)
       saved.parameter_versions.push_back(parameter._version());
@@ -44,18 +55,26 @@ ModuleStateGuard::ModuleStateGuard(const std::vector<GraphModule>& modules,
 
 ModuleStateGuard::~ModuleStateGuard() {
   const at::NoGradGuard no_grad;
-  for (Saved& saved : modules_) {
-    for (std::size_t i = 0; i < saved.buffers.size(); ++i)
-      saved.buffers[i].copy_(saved.contents[i]);
+  try {
+    for (Saved& saved : modules_) {
+      for (std::size_t i = 0; i < saved.buffers.size(); ++i) {
+        saved.buffers[i].copy_(saved.contents[i]);
+      }
+    }
+    generator_.set_state(generator_state_);
+  } catch (const std::exception& error) {
+    // Going on with other buffers or random numbers would change results without notice.
+    fmt::print(stderr, "slotgraph: buffers and generator cannot be restored after a capture: {}\n",
+               error.what());
+    std::abort();
   }
-  generator_.set_state(generator_state_);
 }
 
 void ModuleStateGuard::check() const {
   for (const Saved& saved : modules_) {
     const std::string where = "module " + name_of(saved.module);
-    if (!same_tensors(buffers_of(saved.module), saved.buffers) ||
-        !same_tensors(parameters_of(saved.module), saved.parameters)) {
+    if (!same_tensors(buffers_of(saved.module), saved.buffers, saved.buffer_addresses) ||
+        !same_tensors(parameters_of(saved.module), saved.parameters, saved.parameter_addresses)) {
       throw Error({"W02", where, "another tensor in place of a parameter or buffer",
                    "the tensors it had before", "update buffers in place (copy_, mul_, add_)"});
     }

@@ -27,8 +27,10 @@ class ModuleStateGuard {
   struct Saved {
     GraphModule module;
     Tensors buffers;
+    std::vector<const void*> buffer_addresses;
     Tensors contents;
     Tensors parameters;
+    std::vector<const void*> parameter_addresses;
     std::vector<std::uint32_t> parameter_versions;
   };
   std::vector<Saved> modules_;
