@@ -31,7 +31,7 @@ CALLS = [
     ("clock", r"\btime\s*\(\s*(?:nullptr|NULL|0|&\w+)\s*\)", "no wall clock"),
     ("clock", r"\b(?:system|high_resolution)_clock\b", "no wall clock"),
 ]
-RANDN = re.compile(r"\b(?:at|torch)::rand\w*\s*\(")
+RANDN = re.compile(r"\b(?:at|torch)::rand(?:n\w*|int\w*|_like)?\s*\(")
 LEFTOVERS = re.compile(r"\b(?:" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK"]) + r")\b")
 MACHINE_PATHS = re.compile(r"(?<![\w.)}\]-])/(?:" + "|".join(["work", "root", "home", "Users"]) + r")/\w*")
 STRINGS_AND_COMMENTS = re.compile(
