@@ -39,78 +39,77 @@ class Campaign {
   int run() {
     std::signal(SIGINT, request_stop);
     std::signal(SIGTERM, request_stop);
+    std::signal(SIGPIPE, SIG_IGN);  // a worker that died is found when its output ends
     for (int i = 0; i < options_.jobs; ++i) {
-      shards_.push_back(
-          std::make_unique<Shard>(fmt::format("{}/records-{}.jsonl", options_.out, i)));
-      start(i, 0);
+      workers_.push_back(
+          std::make_unique<Worker>(fmt::format("{}/records-{}.jsonl", options_.out, i)));
+      start(*workers_.back());
     }
-    while (std::any_of(shards_.begin(), shards_.end(),
-                       [](const auto& shard) { return shard->process != nullptr; })) {
+    while (std::any_of(workers_.begin(), workers_.end(),
+                       [](const auto& worker) { return worker->process != nullptr; })) {
       wait_for_output();
-      for (int i = 0; i < options_.jobs; ++i) {
-        if (shards_[i]->process) collect(i);
+      for (const auto& worker : workers_) {
+        if (worker->process) collect(*worker);
       }
       show_progress();
-      if (stop_signal || (options_.seconds > 0 && seconds_since(start_) > options_.seconds)) stop();
     }
     return finish();
   }
 
  private:
-  struct Shard {
-    explicit Shard(const std::string& path) : records(path) {}
+  struct Worker {
+    explicit Worker(const std::string& path) : records(path) {}
     LineFile records;
     std::unique_ptr<Process> process;
-    std::optional<std::uint64_t> running;  // index of the case that has begun
+    std::optional<std::uint64_t> running;  // index of the case that it was given
   };
 
-  void start(int shard, std::uint64_t first) {
-    shards_[shard]->process = std::make_unique<Process>(std::vector<std::string>{
-        program_, "--worker", fmt::to_string(shard), "--jobs", fmt::to_string(options_.jobs),
-        "--seed", fmt::to_string(options_.seed), "--cases", fmt::to_string(options_.cases),
-        "--first", fmt::to_string(first), "--filter", options_.filter});
-    if (stopping_) shards_[shard]->process->close_input();
+  void start(Worker& worker) {
+    worker.process = std::make_unique<Process>(
+        std::vector<std::string>{program_, "--worker", "--seed", fmt::to_string(options_.seed),
+                                 "--filter", options_.filter});
+    give_next(worker);
   }
 
-  void stop() {
-    if (stopping_) return;
-    stopping_ = true;
-    for (const auto& shard : shards_) {
-      if (shard->process) shard->process->close_input();
+  // The next case, or the end of the input if there is none.
+  void give_next(Worker& worker) {
+    const bool time_over = options_.seconds > 0 && seconds_since(start_) > options_.seconds;
+    const bool all_given = options_.cases > 0 && next_ >= options_.cases;
+    if (stop_signal || time_over || all_given) {
+      worker.process->close_input();
+      return;
     }
+    worker.running = next_++;
+    worker.process->write_line(fmt::to_string(*worker.running));
   }
 
   void wait_for_output() {
     std::vector<pollfd> outputs;
-    for (const auto& shard : shards_) {
-      if (shard->process) outputs.push_back({shard->process->output(), POLLIN, 0});
+    for (const auto& worker : workers_) {
+      if (worker->process) outputs.push_back({worker->process->output(), POLLIN, 0});
     }
     ::poll(outputs.data(), outputs.size(), 200);
   }
 
-  void collect(int index) {
-    Shard& shard = *shards_[index];
+  void collect(Worker& worker) {
     std::vector<std::string> lines;
-    const bool open = shard.process->read_lines(lines);
+    const bool open = worker.process->read_lines(lines);
     for (const std::string& line : lines) {
-      if (line.starts_with("start ")) {
-        shard.running = std::stoull(line.substr(6));
-      } else if (line.starts_with("record ")) {
-        shard.running.reset();
-        add(shard, record_from_json(nlohmann::json::parse(line.substr(7)), "worker"));
-      }
+      worker.running.reset();
+      add(worker, record_from_json(nlohmann::json::parse(line), "worker"));
+      give_next(worker);
     }
     if (open) return;
-    const int code = shard.process->wait();
-    shard.process.reset();
-    if (shard.running) {
-      const std::uint64_t lost = *shard.running;
-      shard.running.reset();
-      add(shard, lost_record(lost, code));
-      start(index, lost + 1);
+    const int code = worker.process->wait();
+    worker.process.reset();
+    if (worker.running) {
+      const std::uint64_t lost = *worker.running;
+      worker.running.reset();
+      add(worker, lost_record(lost, code));
+      start(worker);
     } else if (code != 0) {
       internal_error_ = true;
-      fmt::print(stderr, "worker {} ended with code {}\n", index, code);
+      fmt::print(stderr, "a worker ended with code {} after its last case\n", code);
     }
   }
 
@@ -132,7 +131,7 @@ class Campaign {
     return record;
   }
 
-  void add(Shard& shard, Record record) {
+  void add(Worker& worker, Record record) {
     if (!record.skipped && record.verdict != Verdict::kHolds) {
       const Generated generated = generate(sources_, case_seed(options_.seed, record.index));
       record.case_file =
@@ -141,7 +140,7 @@ class Campaign {
       clear_progress();
       print_failure(record);
     }
-    shard.records.append(to_json(record).dump());
+    worker.records.append(to_json(record).dump());
     summary_.add(std::move(record));
   }
 
@@ -210,12 +209,12 @@ class Campaign {
   const Options& options_;
   const Sources& sources_;
   std::string program_;
-  std::vector<std::unique_ptr<Shard>> shards_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::uint64_t next_ = 0;  // index of the next case
   Summary summary_;
   Clock::time_point start_ = Clock::now();
   bool terminal_ = ::isatty(STDERR_FILENO) == 1;
   double shown_ = 0;
-  bool stopping_ = false;
   bool internal_error_ = false;
 };
 

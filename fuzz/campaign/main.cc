@@ -36,14 +36,24 @@ int exit_code(const Error& error) {
                                                                                  : kInternal;
 }
 
+// Plans and schedules lie beside the program, where Bazel puts them; `bazel run` starts it there
+// already.
+void enter_data_folder() {
+  if (std::filesystem::exists("core/plan/testdata")) return;
+  const std::string folder =
+      std::filesystem::read_symlink("/proc/self/exe").string() + ".runfiles/slotgraph";
+  if (std::filesystem::exists(folder)) std::filesystem::current_path(folder);
+}
+
 int run(int argc, char** argv) {
   Options options;
   int code = kInternal;
   if (!parse(argc, argv, options, code)) return code;
+  enter_data_folder();
   if (!options.case_file.empty()) return run_case(options);
   const Sources sources =
       read_sources("core/plan/testdata", "fuzz/generate/testdata/schedules.jsonl", options.filter);
-  if (options.worker >= 0) return run_worker(options, sources);
+  if (options.worker) return run_worker(options, sources);
   return run_campaign(options, sources, std::filesystem::read_symlink("/proc/self/exe"));
 }
 

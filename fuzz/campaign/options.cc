@@ -48,8 +48,7 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
   app.add_option("--case", options.case_file, "run this case file and nothing else");
   app.add_option("--out", options.out,
                  "folder for records, summary.json and failing cases (default: ./slotgraph-out)");
-  app.add_option("--worker", options.worker)->group("");
-  app.add_option("--first", options.first)->group("");
+  app.add_flag("--worker", options.worker)->group("");
   try {
     app.parse(argc, argv);
     if (options.cases == 0 && options.seconds == 0) {

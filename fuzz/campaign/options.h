@@ -26,9 +26,7 @@ struct Options {
   int jobs = 2;             // worker processes
   std::string case_file;    // run this one case
   std::string out;          // folder of records; absolute
-  // Of a worker process: run the cases worker, worker + jobs, …; -1: not a worker.
-  int worker = -1;
-  std::uint64_t first = 0;  // skip cases below this index
+  bool worker = false;      // this process runs the cases that its parent names
 };
 
 // Relative paths are resolved against BUILD_WORKING_DIRECTORY, the folder in which `bazel run` was

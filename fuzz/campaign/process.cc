@@ -79,6 +79,15 @@ bool Process::read_lines(std::vector<std::string>& lines) {
   }
 }
 
+bool Process::write_line(const std::string& line) {
+  const std::string text = line + "\n";
+  ssize_t size = -1;
+  do {
+    size = ::write(input_, text.data(), text.size());  // far below PIPE_BUF: all or nothing
+  } while (size < 0 && errno == EINTR);
+  return size == static_cast<ssize_t>(text.size());
+}
+
 void Process::close_input() {
   if (input_ >= 0) ::close(input_);
   input_ = -1;

@@ -20,6 +20,8 @@ class Process {
   int output() const { return output_; }  // descriptor to poll and read
   // Reads what is there, without waiting; false at the end of the output.
   bool read_lines(std::vector<std::string>& lines);
+  // Returns false if the child no longer reads.
+  bool write_line(const std::string& line);
   void close_input();
   // Waits for the end. Returns the exit code, or 128 + signal.
   int wait();

@@ -1,36 +1,27 @@
 #include "fuzz/campaign/worker.h"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <unistd.h>
+#include <malloc.h>
 
 #include <cstdio>
+#include <iostream>
+#include <string>
 
 #include "core/device/device.h"
 #include "core/record/record.h"
 #include "fuzz/execute/execute.h"
 
 namespace slotgraph::fuzz {
-namespace {
-
-// The parent keeps the other end of standard input open while it wants more cases.
-bool stop_requested() {
-  pollfd input{STDIN_FILENO, POLLIN, 0};
-  return ::poll(&input, 1, 0) != 0;
-}
-
-}  // namespace
 
 int run_worker(const Options& options, const Sources& sources) {
+  // Cases allocate and free the same few MiB over and over: giving them back to the system each
+  // time costs page faults.
+  mallopt(M_TRIM_THRESHOLD, 256 << 20);
+  mallopt(M_MMAP_THRESHOLD, 64 << 20);
   device::initialise();
-  for (std::uint64_t index = static_cast<std::uint64_t>(options.worker);;
-       index += static_cast<std::uint64_t>(options.jobs)) {
-    if (index < options.first) continue;
-    if (options.cases > 0 && index >= options.cases) return kHolds;
-    if (stop_requested()) return kHolds;
+  for (std::string line; std::getline(std::cin, line);) {
+    const std::uint64_t index = std::stoull(line);
     const Generated generated = generate(sources, case_seed(options.seed, index));
-    fmt::print("start {}\n", index);
-    std::fflush(stdout);
     Record record;
     if (generated.skipped) {
       record.case_seed = generated.value.seed;
@@ -41,9 +32,10 @@ int run_worker(const Options& options, const Sources& sources) {
       record = execute(generated.value);
     }
     record.index = index;
-    fmt::print("record {}\n", to_json(record).dump());
+    fmt::print("{}\n", to_json(record).dump());
     std::fflush(stdout);
   }
+  return kHolds;
 }
 
 }  // namespace slotgraph::fuzz

@@ -1,4 +1,4 @@
-// A worker process: runs its share of the cases and writes one line for each to standard output.
+// A worker process: runs the cases that its parent names and answers with their records.
 #ifndef FUZZ_CAMPAIGN_WORKER_H_
 #define FUZZ_CAMPAIGN_WORKER_H_
 
@@ -7,8 +7,8 @@
 
 namespace slotgraph::fuzz {
 
-// Lines: `start INDEX`, then `record JSON`. Ends when the cases are over, or when standard input is
-// closed.
+// Reads case indices from standard input, one a line, and writes one record a line to standard
+// output. Ends with the end of the input.
 int run_worker(const Options& options, const Sources& sources);
 
 }  // namespace slotgraph::fuzz
