@@ -88,8 +88,8 @@ class Campaign(unittest.TestCase):
         self.assertEqual(json.loads(pathlib.Path(self.out + "/summary.json").read_text())["verdicts"]["violated"], 0)
 
     def test_a_worker_that_is_killed_leaves_an_unknown_case_with_its_file(self):
-        process = subprocess.Popen([PROGRAM, "--out", self.out, "--cases", "6", "--seconds", "0", "--jobs", "1", *SMALL],
-                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        command = [PROGRAM, "--out", self.out, "--cases", "6", "--seconds", "0", "--jobs", "1", *SMALL]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         while not pathlib.Path(self.out).exists() or not records(self.out):
             self.assertIsNone(process.poll())
         subprocess.run(["pkill", "-KILL", "-P", str(process.pid)], check=True)
