@@ -22,6 +22,16 @@ def records(out):
     return sorted(lines, key=lambda line: json.loads(line)["index"])
 
 
+def children(parent):
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has ended
+        if int(fields[1]) == parent:
+            yield int(stat.parent.name)
+
+
 class Campaign(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR"))
@@ -88,11 +98,12 @@ class Campaign(unittest.TestCase):
         self.assertEqual(json.loads(pathlib.Path(self.out + "/summary.json").read_text())["verdicts"]["violated"], 0)
 
     def test_a_worker_that_is_killed_leaves_an_unknown_case_with_its_file(self):
-        command = [PROGRAM, "--out", self.out, "--cases", "6", "--seconds", "0", "--jobs", "1", *SMALL]
+        command = [PROGRAM, "--out", self.out, "--cases", "30", "--seconds", "0", "--jobs", "1", *SMALL]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         while not pathlib.Path(self.out).exists() or not records(self.out):
             self.assertIsNone(process.poll())
-        subprocess.run(["pkill", "-KILL", "-P", str(process.pid)], check=True)
+        for child in children(process.pid):
+            os.kill(child, signal.SIGKILL)
         output, _ = process.communicate()
         self.assertEqual(process.returncode, 2, output)
         self.assertIn("reproduce: bazel run //fuzz:campaign -- --case", output)
