@@ -100,6 +100,11 @@ TEST_F(Memory, PlannedAllocationsOfACaptureLieAtTheirOffsets) {
   const std::size_t before = allocated();
   {
     const auto slab = std::make_shared<Slab>(pool, 8192);
+    const c10::cuda::CUDAStream other_stream = c10::cuda::getStreamFromPool();
+    {
+      const c10::cuda::CUDAStreamGuard other(other_stream);
+      bytes(900);  // a new segment could not be had while the capture is open
+    }
     const auto graph = device::make_graph();
     graph->begin_capture(pool.id());
     at::Tensor first, wrong_size, third;
@@ -111,7 +116,7 @@ TEST_F(Memory, PlannedAllocationsOfACaptureLieAtTheirOffsets) {
       first = bytes(600);
       wrong_size = bytes(701);
       third = bytes(800);
-      const c10::cuda::CUDAStreamGuard other(c10::cuda::getStreamFromPool());
+      const c10::cuda::CUDAStreamGuard other(other_stream);
       bytes(900);
     }
     graph->end_capture();
