@@ -207,7 +207,12 @@ class PlacingAllocator final : public caching::CUDAAllocator {
 
   c10::DataPtr place(Session& session, std::size_t offset, std::size_t bytes) {
     const Arena& arena = session.plan_.arena;
-    TORCH_INTERNAL_ASSERT(offset + bytes <= arena.bytes, "a survivor reaches beyond its arena");
+    if (offset + bytes > arena.bytes) {
+      throw Error({"G02", "placing allocator",
+                   fmt::format("a survivor at {} of {} bytes", offset, bytes),
+                   fmt::format("one inside its arena of {} bytes", arena.bytes),
+                   "report a defect of slotgraph"});
+    }
     void* const address = arena.base() + offset;
     const std::size_t index = session.recording_->add({bytes, address, true, true});
     auto* const block = new PlacedBlock{arena.slab, session.recording_, index};

@@ -69,11 +69,18 @@ void Driver::backward(const Place& event, int variant) {
     if (layer == layers - 1) incoming = model_.output_gradient(place, output);
     incoming = backward_layer(place, variant, incoming);
   }
-  for (const Late& late : late_)
-    observer_.observe(late.place, "input gradient after the next backward event", late.gradient);
-  late_.clear();
-  if (incoming.defined())
-    late_.push_back({{event.step, event.microbatch, event.chunk, 0}, incoming});
+  observe_again(until_next_backward_, "after the next backward event");
+  if (incoming.defined()) {
+    until_next_backward_.push_back(
+        {{event.step, event.microbatch, event.chunk, 0}, "gradient of input 0", incoming});
+  }
+}
+
+void Driver::observe_again(std::vector<Kept>& kept, const char* when) {
+  for (const Kept& one : kept) {
+    observer_.observe(one.place, fmt::format("{} {}", one.what, when), one.tensor);
+  }
+  kept.clear();
 }
 
 at::Tensor Driver::backward_layer(const Place& place, int variant, const at::Tensor& incoming) {
@@ -111,6 +118,7 @@ at::Tensor Driver::backward_layer(const Place& place, int variant, const at::Ten
                                  ? fmt::format("gradient of input {}", i)
                                  : fmt::format("gradient of parameter {}", i - inputs.size());
     observer_.observe(place, what + " when returned", gradients[i]);
+    if (i > 0 && gradients[i].defined()) until_end_of_step_.push_back({place, what, gradients[i]});
   }
   if (gradients[0].defined()) note_address(place, "gradient of input 0", gradients[0]);
   accumulate(flat, gradients, inputs.size());
@@ -133,9 +141,8 @@ void Driver::accumulate(int flat_layer, const Tensors& gradients, std::size_t in
 }
 
 void Driver::end_step(int step) {
-  for (const Late& late : late_)
-    observer_.observe(late.place, "input gradient at the end of the step", late.gradient);
-  late_.clear();
+  observe_again(until_next_backward_, "at the end of the step");
+  observe_again(until_end_of_step_, "at the end of the step");
   callables_.end_step();
   for (const auto& [place, sum] : sums_) {
     observer_.observe({step, 0, 0, place.first},

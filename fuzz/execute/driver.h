@@ -38,10 +38,13 @@ class Driver {
     Inputs inputs;
     Tensors outputs;
   };
-  struct Late {
+  // A tensor that is looked at a second time.
+  struct Kept {
     Place place;
-    at::Tensor gradient;
+    std::string what;
+    at::Tensor tensor;
   };
+  void observe_again(std::vector<Kept>& kept, const char* when);
   void step(int step);
   void forward(const Place& event, int variant);
   void backward(const Place& event, int variant);
@@ -58,8 +61,8 @@ class Driver {
   AddressBook* addresses_;
   std::map<std::tuple<int, int, int>, Flight> flights_;  // by microbatch, chunk, layer
   std::map<std::pair<int, int>, at::Tensor> sums_;
-  std::vector<Late>
-      late_;  // gradient of the newest backward event: valid until the end of the next one
+  std::vector<Kept> until_next_backward_;  // leading input's gradient of the newest backward event
+  std::vector<Kept> until_end_of_step_;    // all other gradients: they own their memory
   std::uint64_t replays_ = 0;
   std::vector<std::string> address_faults_;
 };
