@@ -78,6 +78,7 @@ class Campaign(unittest.TestCase):
             self.assertEqual(result.returncode, 64, (text[:40], result.stdout, result.stderr))
             self.assertIn("expected", result.stderr)
         self.assertEqual(run("--case", self.folder.name + "/absent.json", out=self.out).returncode, 64)
+        self.assertEqual(run("--case", self.folder.name, out=self.out).returncode, 64)
         self.assertFalse(os.path.exists(self.out))
 
     def test_a_folder_that_cannot_be_written_is_an_input_output_error(self):

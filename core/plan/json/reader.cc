@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -17,14 +18,16 @@ nlohmann::json read_json_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   if (file) text << file.rdbuf();
-  if (!file || file.bad()) {
+  if (std::filesystem::is_directory(path)) errno = EISDIR;
+  if (!file || file.bad() || std::filesystem::is_directory(path)) {
     throw Error({"J01", path, fmt::format("an unreadable file ({})", std::strerror(errno)),
                  "a readable JSON file", "check the path and its permissions"});
   }
   try {
     return nlohmann::json::parse(text.str());
   } catch (const nlohmann::json::parse_error& error) {
-    throw Error({"J02", path, error.what(), "one JSON document",
+    const std::string message = error.what();  // starts with the library's own id in brackets
+    throw Error({"J02", path, message.substr(message.find("] ") + 2), "one JSON document",
                  "the file may be truncated: write it again"});
   }
 }
