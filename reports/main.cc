@@ -55,10 +55,10 @@ int run(int argc, char** argv) {
 }  // namespace slotgraph::reports
 
 int main(int argc, char** argv) {
-  using namespace slotgraph;
+  namespace reports = slotgraph::reports;
   try {
     return reports::run(argc, argv);
-  } catch (const Error& error) {
+  } catch (const slotgraph::Error& error) {
     fmt::print(stderr, "reports: {}\n", error.what());
     return error.rule() == "F03" ? reports::kInputOutput : reports::kUsage;
   } catch (const std::exception& error) {

@@ -52,7 +52,8 @@ void check_sample(const GraphModule& module, const Inputs& sample, const Inputs&
 void check_request(const CaptureRequest& request) {
   check(request.plan);
   const Plan& plan = request.plan;
-  const std::size_t modules = static_cast<std::size_t>(plan.variants() * plan.layers());
+  const std::size_t modules =
+      static_cast<std::size_t>(plan.variants()) * static_cast<std::size_t>(plan.layers());
   require(request.modules.size() == modules, "C01", "modules",
           fmt::to_string(request.modules.size()), fmt::format("{} = variants * layers", modules),
           "pass one module for each variant and layer");

@@ -61,11 +61,11 @@ int run(int argc, char** argv) {
 }  // namespace slotgraph::fuzz
 
 int main(int argc, char** argv) {
-  using namespace slotgraph;
+  namespace fuzz = slotgraph::fuzz;
   fuzz::run_without_address_randomisation(argv);
   try {
     return fuzz::run(argc, argv);
-  } catch (const Error& error) {
+  } catch (const slotgraph::Error& error) {
     fmt::print(stderr, "campaign: {}\n", error.what());
     return fuzz::exit_code(error);
   } catch (const std::exception& error) {

@@ -28,7 +28,7 @@ Model::Model(const Case& value) : case_(value) {
   for (std::size_t i = 0; i < value.layers.size(); ++i) {
     kinds_.push_back(&find_block(value.layers[i].block));
     modules_.push_back(kinds_.back()->make(shape, mix({value.seed, kParameters, i})));
-    for (at::Tensor parameter : parameters_of(modules_.back()))
+    for (const at::Tensor& parameter : parameters_of(modules_.back()))
       parameter.requires_grad_(value.layers[i].trainable);
     Tensors state = parameters_of(modules_.back());
     const Tensors buffers = buffers_of(modules_.back());

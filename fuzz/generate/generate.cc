@@ -54,8 +54,8 @@ ScheduleCase adversarial(Draw& draw, const Plan& plan) {
   const auto first = schedule.variants.begin();
   if (plan.variants() > 1 && window > 1 &&
       std::all_of(first, first + window, [&](int v) { return v == *first; })) {
-    schedule.variants[static_cast<std::size_t>(1 + draw.below(window - 1))] =
-        (*first + 1) % plan.variants();
+    const int other = 1 + draw.below(window - 1);
+    schedule.variants[static_cast<std::size_t>(other)] = (*first + 1) % plan.variants();
   }
   return schedule;
 }
@@ -104,8 +104,11 @@ Generated generate(const Sources& sources, std::uint64_t seed) {
   // A model of a few kinds, as real ones are; now and then every layer is another one.
   std::vector<std::string> kinds;
   const int palette = 1 + draw.below(4);
+  kinds.reserve(static_cast<std::size_t>(palette));
   for (int i = 0; i < palette; ++i) kinds.push_back(draw.one_of(sources.blocks));
-  for (int i = 0; i < value.plan.layers(); ++i) value.layers.push_back(layer(draw, kinds));
+  const int layers = value.plan.layers();
+  value.layers.reserve(static_cast<std::size_t>(layers));
+  for (int i = 0; i < layers; ++i) value.layers.push_back(layer(draw, kinds));
   value.dtype = draw.one_of<std::string>({"fp32", "fp32", "fp64", "bf16"});
   // The CPU's bf16 matrix products are ten times slower than its fp32 ones.
   value.hidden =

@@ -100,7 +100,7 @@ std::string JsonReader::text() const {
 std::string JsonReader::choice(const std::vector<std::string>& choices) const {
   const std::string expected = fmt::format("one of {}", fmt::join(choices, ", "));
   if (!value_.is_string()) refuse(expected);
-  const std::string found = value_.get<std::string>();
+  std::string found = value_.get<std::string>();
   if (std::find(choices.begin(), choices.end(), found) == choices.end()) refuse(expected);
   return found;
 }
