@@ -1,8 +1,10 @@
-// SplitMix64: a small generator whose stream is the same on every machine.
+// The simulator's own stream of draws.
 #ifndef CORE_EMULATION_RANDOM_H_
 #define CORE_EMULATION_RANDOM_H_
 
 #include <cstdint>
+
+#include "core/random.h"
 
 namespace slotgraph::emulation {
 
@@ -10,12 +12,7 @@ class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
 
-  std::uint64_t next() {
-    std::uint64_t z = (state_ += 0x9E3779B97F4A7C15ull);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-    return z ^ (z >> 31);
-  }
+  std::uint64_t next() { return split_mix64(state_); }
   // Uniform enough in [0, bound); bound > 0.
   std::uint64_t below(std::uint64_t bound) { return next() % bound; }
 

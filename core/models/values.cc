@@ -2,18 +2,9 @@
 
 #include <ATen/ops/empty.h>
 
+#include "core/random.h"
+
 namespace slotgraph {
-namespace {
-
-std::uint64_t split_mix(std::uint64_t& state) {
-  std::uint64_t z = (state += 0x9E3779B97F4A7C15ull);
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-  return z ^ (z >> 31);
-}
-
-}  // namespace
-
 at::Tensor integer_values(at::IntArrayRef sizes, at::ScalarType dtype, std::uint64_t seed,
                           double scale) {
   const at::Tensor values = at::empty(sizes, at::TensorOptions(at::kCPU).dtype(at::kDouble));
@@ -22,7 +13,7 @@ at::Tensor integer_values(at::IntArrayRef sizes, at::ScalarType dtype, std::uint
   std::uint64_t state = seed;
   auto* const out = values.data_ptr<double>();
   for (std::int64_t i = 0; i < values.numel(); ++i) {
-    const auto k = static_cast<std::int64_t>(split_mix(state) >> 11) % range;
+    const auto k = static_cast<std::int64_t>(split_mix64(state) >> 11) % range;
     out[i] = floating ? static_cast<double>(k - 1024) / 1024.0 * scale : static_cast<double>(k);
   }
   return values.to(dtype);
@@ -30,8 +21,8 @@ at::Tensor integer_values(at::IntArrayRef sizes, at::ScalarType dtype, std::uint
 
 std::uint64_t mix(std::initializer_list<std::uint64_t> parts) {
   std::uint64_t state = 0;
-  for (const std::uint64_t part : parts) state = split_mix(state) ^ part;
-  return split_mix(state);
+  for (const std::uint64_t part : parts) state = split_mix64(state) ^ part;
+  return split_mix64(state);
 }
 
 }  // namespace slotgraph

@@ -4,15 +4,10 @@
 
 #include <algorithm>
 
+#include "core/random.h"
+
 namespace slotgraph::fuzz {
 namespace {
-
-std::uint64_t split_mix(std::uint64_t z) {
-  z += 0x9E3779B97F4A7C15ull;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-  return z ^ (z >> 31);
-}
 
 // Draws from RapidCheck generators, one independent random stream for each draw.
 class Draw {
@@ -83,7 +78,8 @@ LayerCase layer(Draw& draw, const std::vector<std::string>& blocks) {
 }  // namespace
 
 std::uint64_t case_seed(std::uint64_t campaign_seed, std::uint64_t index) {
-  return split_mix(campaign_seed ^ (0x9E3779B97F4A7C15ull * (index + 1)));
+  std::uint64_t state = campaign_seed ^ (kGolden * (index + 1));
+  return split_mix64(state);
 }
 
 Generated generate(const Sources& sources, std::uint64_t seed) {
