@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -16,12 +14,6 @@ namespace {
 constexpr int kUsage = 64;
 constexpr int kInternal = 70;
 constexpr int kInputOutput = 74;
-
-// Relative paths are meant from where `bazel run` was called.
-std::string absolute(const std::string& path) {
-  const char* const caller = std::getenv("BUILD_WORKING_DIRECTORY");
-  return caller ? std::filesystem::path(caller) / path : std::filesystem::absolute(path);
-}
 
 int run(int argc, char** argv) {
   CLI::App app("Renders the records of campaigns: junit.xml for CI, summary.md for people.",
@@ -41,10 +33,10 @@ int run(int argc, char** argv) {
   }
   std::vector<Record> records;
   for (const std::string& input : inputs) {
-    const std::vector<Record> more = read_records(absolute(input));
+    const std::vector<Record> more = read_records(from_caller(input));
     records.insert(records.end(), more.begin(), more.end());
   }
-  const std::string folder = absolute(out);
+  const std::string folder = from_caller(out);
   write_file(folder + "/junit.xml", junit(records));
   write_file(folder + "/summary.md", markdown(records));
   fmt::print("{} records: {}/summary.md, {}/junit.xml\n", records.size(), folder, folder);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -52,6 +53,11 @@ void write_file(const std::string& path, const std::string& text) {
   if (written && closed) error = errno;
   ::unlink(temporary.c_str());
   fail(path, error);
+}
+
+std::string from_caller(const std::string& path) {
+  const char* const caller = std::getenv("BUILD_WORKING_DIRECTORY");
+  return caller ? std::filesystem::path(caller) / path : std::filesystem::absolute(path);
 }
 
 LineFile::LineFile(std::string path) : path_(std::move(path)) {

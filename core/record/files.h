@@ -7,13 +7,17 @@
 namespace slotgraph {
 
 // Writes `text` to a temporary name beside `path` and renames it, making the folder if needed.
-// Throws FileError and leaves nothing behind.
+// Throws Error F03 and leaves nothing behind.
 void write_file(const std::string& path, const std::string& text);
+
+// The absolute form of a path from a command line: relative ones are meant from
+// BUILD_WORKING_DIRECTORY, the folder in which `bazel run` was called.
+std::string from_caller(const std::string& path);
 
 // Appends whole lines. A line that cannot be written is taken back before the exception leaves.
 class LineFile {
  public:
-  // Creates or empties the file. Throws FileError.
+  // Creates or empties the file. Throws Error F03.
   explicit LineFile(std::string path);
   ~LineFile();
   LineFile(const LineFile&) = delete;

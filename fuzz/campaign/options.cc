@@ -1,8 +1,8 @@
 #include "fuzz/campaign/options.h"
 
 #include <CLI/CLI.hpp>
-#include <cstdlib>
-#include <filesystem>
+
+#include "core/record/files.h"
 
 namespace slotgraph::fuzz {
 namespace {
@@ -22,13 +22,6 @@ constexpr const char* kFooter =
     "Exit codes: 0 all cases hold, 1 a case is violated, 2 a case is unknown (its worker died), 3 "
     "stopped on request,\n"
     "64 wrong flag or input, 70 internal error, 74 a file cannot be written.";
-
-std::string absolute(const std::string& path) {
-  const std::filesystem::path given(path);
-  const char* const caller = std::getenv("BUILD_WORKING_DIRECTORY");
-  if (given.is_absolute() || !caller) return std::filesystem::absolute(given);
-  return std::filesystem::path(caller) / given;
-}
 
 }  // namespace
 
@@ -58,8 +51,8 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
     exit_code = app.exit(error) == 0 ? kHolds : kUsage;
     return false;
   }
-  options.out = absolute(options.out.empty() ? "slotgraph-out" : options.out);
-  if (!options.case_file.empty()) options.case_file = absolute(options.case_file);
+  options.out = from_caller(options.out.empty() ? "slotgraph-out" : options.out);
+  if (!options.case_file.empty()) options.case_file = from_caller(options.case_file);
   return true;
 }
 
