@@ -30,7 +30,7 @@ fuzz::Case uniform_case(const std::string& plan, const std::string& block,
 
 const fuzz::Sources& sources() {
   static const fuzz::Sources& instance = *new fuzz::Sources(
-      fuzz::read_sources("core/plan/testdata", "fuzz/generate/testdata/schedules.jsonl", ""));
+      fuzz::read_sources("core/plan/testdata", "core/order/testdata/schedules.jsonl", ""));
   return instance;
 }
 

@@ -18,19 +18,40 @@ struct PipelineShape {
   int virtual_stages = 0;         // chunks of this rank; 0: no virtual stages, one chunk
   int microbatch_group_size = 0;  // with virtual stages only
   int chunks() const { return virtual_stages == 0 ? 1 : virtual_stages; }
+  bool operator==(const PipelineShape&) const = default;
 };
 
-// 1F1B or interleaved order for `microbatches` (>= 1). Throws Error: O01 shape out of range, O02
+// 1F1B or interleaved order for `microbatches` (>= 1). Throws Error: OP1 shape out of range, OP2
 // the preconditions P <= N <= M and M mod N = 0 or >= P of the interleaved schedule.
 Order training_order(const PipelineShape& shape, int microbatches);
+
+// The same construction without the precondition OP2: the order of a capture, whose number of
+// microbatches is the ring length and need not be one that the scheduler would run.
+Order capture_order(const PipelineShape& shape, int microbatches);
+
+// Whether the schedulers run a step of that many microbatches (OP1 and OP2).
+bool is_legal(const PipelineShape& shape, int microbatches);
+
+// Forwards before the first backward, clipped to `total` virtual microbatches (planner.md 1.2).
+int warm_up_forwards(const PipelineShape& shape, int total);
 
 // One entry of an order with what it means.
 struct OrderEvent {
   bool forward = true;
   int chunk = 0;       // from 0
   int microbatch = 0;  // from 0
+  bool operator==(const OrderEvent&) const = default;
 };
 std::vector<OrderEvent> events(const Order& order);
+
+// Any order that a capture or a step may run: each of `chunks` chunks equally often in both
+// directions (O01: length, zero, chunk out of range, counts) and no backward before its forward
+// (O02). Throws Error with the first broken rule.
+void check_order(const Order& order, int chunks);
+
+// Most microbatches of each chunk that are in flight at once: forwarded, not yet back-propagated.
+// Their maximum is the ring that the order needs. The order must hold check_order.
+std::vector<int> peak_outstanding(const Order& order, int chunks);
 
 }  // namespace slotgraph
 

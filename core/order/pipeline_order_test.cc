@@ -1,82 +1,230 @@
 #include "core/order/pipeline_order.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
+#include <functional>
+#include <numeric>
 
 #include "core/error.h"
+#include "core/order/entries.h"
 
 namespace slotgraph {
 namespace {
+
+std::string rule(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.rule();
+  }
+  return "";
+}
 
 // Worked examples of planner.md 1.3.
 TEST(TrainingOrder, EqualsTheWorkedExamples) {
   EXPECT_EQ(training_order({2, 0, 0, 0}, 4), (Order{1, 1, -1, 1, -1, 1, -1, -1}));
   EXPECT_EQ(training_order({2, 1, 0, 0}, 4), (Order{1, -1, 1, -1, 1, -1, 1, -1}));
   EXPECT_EQ(training_order({4, 0, 0, 0}, 6), (Order{1, 1, 1, 1, -1, 1, -1, 1, -1, -1, -1, -1}));
+  EXPECT_EQ(training_order({4, 2, 0, 0}, 6), (Order{1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, -1}));
   EXPECT_EQ(training_order({2, 0, 2, 2}, 4),
             (Order{1, 1, 2, 2, 1, -2, 1, -2, 2, -1, 2, -1, -2, -2, -1, -1}));
   EXPECT_EQ(training_order({2, 1, 2, 2}, 4),
             (Order{1, 1, 2, -2, 2, -2, 1, -1, 1, -1, 2, -2, 2, -2, -1, -1}));
   EXPECT_EQ(training_order({2, 0, 2, 3}, 5),
             (Order{1, 1, 1, 2, 2, 2, -2, 1, -2, 1, -2, 2, -1, 2, -1, -1, -2, -2, -1, -1}));
+  EXPECT_EQ(training_order({4, 2, 4, 4}, 4),
+            (Order{1, 1,  1,  1,  2,  2,  2,  2,  3,  3,  3,  3,  4,  4,  4,  -4,
+                   4, -4, -4, -4, -3, -3, -3, -3, -2, -2, -2, -2, -1, -1, -1, -1}));
 }
 
 TEST(TrainingOrder, RefusesWhatTheSchedulersRefuse) {
-  const auto rule = [](PipelineShape shape, int microbatches) -> std::string {
-    try {
-      training_order(shape, microbatches);
-    } catch (const Error& error) {
-      return error.rule();
-    }
-    return "";
+  const auto refused = [](PipelineShape shape, int microbatches) {
+    const std::string found = rule([&] { training_order(shape, microbatches); });
+    EXPECT_EQ(found.empty(), is_legal(shape, microbatches));
+    return found;
   };
-  EXPECT_EQ(rule({0, 0, 0, 0}, 1), "O01");
-  EXPECT_EQ(rule({2, 2, 0, 0}, 1), "O01");
-  EXPECT_EQ(rule({1, 0, 2, 2}, 2), "O01");
-  EXPECT_EQ(rule({2, 0, 0, 0}, 0), "O01");
-  EXPECT_EQ(rule({4, 0, 2, 2}, 8), "O02") << "N < P";
-  EXPECT_EQ(rule({2, 0, 2, 4}, 2), "O02") << "M < N";
-  EXPECT_EQ(rule({3, 0, 2, 4}, 6), "O02") << "short last group starves the pipe";
-  EXPECT_EQ(rule({2, 0, 2, 4}, 6), "");
+  EXPECT_EQ(refused({0, 0, 0, 0}, 1), "OP1");
+  EXPECT_EQ(refused({2, 2, 0, 0}, 1), "OP1");
+  EXPECT_EQ(refused({2, -1, 0, 0}, 1), "OP1");
+  EXPECT_EQ(refused({2, 0, -1, 0}, 1), "OP1");
+  EXPECT_EQ(refused({1, 0, 2, 2}, 2), "OP1");
+  EXPECT_EQ(refused({2, 0, 2, 0}, 2), "OP1");
+  EXPECT_EQ(refused({2, 0, 0, 0}, 0), "OP1");
+  EXPECT_EQ(refused({4, 0, 2, 2}, 8), "OP2") << "N < P";
+  EXPECT_EQ(refused({2, 0, 2, 4}, 2), "OP2") << "M < N";
+  EXPECT_EQ(refused({3, 0, 2, 4}, 6), "OP2") << "short last group starves the pipe";
+  EXPECT_EQ(refused({2, 0, 2, 4}, 6), "");
 }
 
-// Invariants O1-O6, O11 of planner.md 1.4 for every legal shape up to P 5, V 4, N 6, M 12.
+// Microbatch and chunk of every virtual microbatch, written from planner.md 1.2 without the code
+// under test.
+std::vector<std::pair<int, int>> table_of(const PipelineShape& shape, int m) {
+  const int group = shape.virtual_stages == 0 ? m : shape.microbatch_group_size;
+  std::vector<std::pair<int, int>> table;
+  for (int i = 0; i < m * shape.chunks(); ++i) {
+    const int cut = i / (group * shape.chunks());
+    const int width = std::min(group, m - cut * group);
+    const int rest = i - cut * group * shape.chunks();
+    table.emplace_back(cut * group + rest % width, rest / width);
+  }
+  return table;
+}
+
+// O8: most microbatches of each chunk in flight, for counts that are multiples of the group.
+std::vector<int> closed_form(const PipelineShape& shape, int m) {
+  const int n = shape.virtual_stages == 0 ? 1 : shape.microbatch_group_size, v = shape.chunks();
+  const int distance = shape.pipeline_size - shape.rank - 1;
+  if (shape.pipeline_size == 1) return {1};
+  if (shape.virtual_stages == 0) return {std::min(distance + 1, m)};
+  std::vector<int> result(v);
+  for (int c = 0; c < v; ++c) {
+    const int forwards = std::min((2 * v - 2 - c) * n + 2 * distance + 1, m * v);
+    for (int g = 0; g < m / n; ++g) result[c] += std::clamp(forwards - g * v * n - c * n, 0, n);
+  }
+  return result;
+}
+
+// Invariants O1-O11 of planner.md 1.4 for every legal shape and count.
+void expect_invariants(const PipelineShape& shape, int m) {
+  const Order order = training_order(shape, m);
+  const int v = shape.chunks(), total = m * v;
+  const auto table = table_of(shape, m);
+  SCOPED_TRACE(fmt::format("P {} rank {} V {} N {} M {}", shape.pipeline_size, shape.rank,
+                           shape.virtual_stages, shape.microbatch_group_size, m));
+  ASSERT_EQ(static_cast<int>(order.size()), 2 * total);          // O1
+  ASSERT_EQ(rule([&] { check_order(order, v); }), "");           // O1, O2
+  ASSERT_EQ(*std::max_element(order.begin(), order.end()), v);   // O1
+  ASSERT_EQ(std::accumulate(order.begin(), order.end(), 0), 0);  // O3
+  int sum = 0, live = 0, most_live = 0, forward = 0, backward = 0;
+  const int w = warm_up_forwards(shape, total);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    ASSERT_GE(sum += order[i], 0);  // O3
+    live += order[i] > 0 ? 1 : -1;
+    most_live = std::max(most_live, live);
+    // O4, O5, O10: forwards follow the table, backwards its mirror; no rank changes it.
+    if (order[i] > 0) {
+      ASSERT_EQ(order[i], table[forward++].second + 1);
+    } else {
+      ASSERT_EQ(-order[i], v - table[backward++].second);
+    }
+    // O6: one forward, one backward, between warm-up and the last forward.
+    const int at = static_cast<int>(i);
+    const bool forwards_only = at < w, backwards_only = at >= 2 * total - w;
+    ASSERT_EQ(order[i] > 0, forwards_only || (!backwards_only && (at - w) % 2 == 0));
+  }
+  ASSERT_EQ(most_live, std::min(w + 1, total));  // O7
+  ASSERT_EQ(order.front(), 1);                   // O11
+  ASSERT_EQ(order.back(), -1);
+  if (shape.virtual_stages == 0 || m % shape.microbatch_group_size == 0) {
+    ASSERT_EQ(peak_outstanding(order, v), closed_form(shape, m));  // O8
+  }
+}
+
+// Exhausted: P <= 6, every rank, V <= 4, P <= N <= P + 4, M <= 20.
 TEST(TrainingOrder, HoldsItsInvariantsForEverySmallShape) {
   int shapes = 0;
-  for (int p = 1; p <= 5; ++p)
+  for (int p = 1; p <= 6; ++p)
     for (int r = 0; r < p; ++r)
       for (int v = 0; v <= (p == 1 ? 0 : 4); ++v)
-        for (int n = v == 0 ? 0 : p; n <= (v == 0 ? 0 : 6); ++n)
-          for (int m = 1; m <= 12; ++m) {
-            if (v > 0 && (m < n || (m % n != 0 && m % n < p))) continue;
+        for (int n = v == 0 ? 0 : p; n <= (v == 0 ? 0 : p + 4); ++n)
+          for (int m = 1; m <= 20; ++m) {
             const PipelineShape shape{p, r, v, n};
-            const Order order = training_order(shape, m);
+            if (!is_legal(shape, m)) continue;
             ++shapes;
-            ASSERT_EQ(order.size(), 2u * m * shape.chunks());
-            EXPECT_EQ(order.front(), 1);
-            EXPECT_EQ(order.back(), -1);
-            std::map<int, int> count;
-            int live = 0, previous = 0;
-            bool steady = false;
-            for (const int entry : order) {
-              ++count[entry];
-              live += entry > 0 ? 1 : -1;
-              ASSERT_GE(count[std::abs(entry)], count[-std::abs(entry)])
-                  << "backward before its forward";
-              ASSERT_GE(live, 0);
-              if (previous < 0 && entry > 0) steady = true;
-              ASSERT_FALSE(steady && previous > 0 && entry > 0) << "one forward, one backward";
-              previous = entry;
-            }
-            for (int c = 1; c <= shape.chunks(); ++c) {
-              EXPECT_EQ(count[c], m);
-              EXPECT_EQ(count[-c], m);
-            }
+            ASSERT_NO_FATAL_FAILURE(expect_invariants(shape, m));
           }
-  EXPECT_GT(shapes, 800);
+  EXPECT_EQ(shapes, 3020);
+}
+
+// O9: the longest ring is rank 0's, and has a closed form from two groups on.
+TEST(PeakOutstanding, IsLargestOnRankZeroAndHasAClosedForm) {
+  for (int p = 2; p <= 8; ++p)
+    for (int v = 0; v <= 4; ++v)
+      for (int n = v == 0 ? 1 : p; n <= (v == 0 ? 1 : 2 * p + 2); ++n) {
+        std::vector<int> ring(p);
+        const int m = v == 0 ? 2 * p : 2 * n;
+        for (int r = 0; r < p; ++r) {
+          const PipelineShape shape{p, r, v, n};
+          const auto peaks = peak_outstanding(training_order(shape, m), shape.chunks());
+          ring[r] = *std::max_element(peaks.begin(), peaks.end());
+        }
+        EXPECT_EQ(*std::max_element(ring.begin(), ring.end()), ring[0]);
+        const int expected = v == 0   ? p
+                             : v == 1 ? std::min(2 * p - 1, m)
+                             : v == 2 ? n + std::min(n, 2 * p - 1)
+                                      : 2 * n;
+        EXPECT_EQ(ring[0], expected) << p << " " << v << " " << n;
+      }
+  EXPECT_EQ(peak_outstanding(training_order({4, 2, 4, 4}, 32), 4), (std::vector{8, 7, 4, 3}));
+  EXPECT_EQ(peak_outstanding(training_order({8, 7, 4, 8}, 64), 4), (std::vector{16, 9, 8, 1}));
+}
+
+TEST(CaptureOrder, IsTheTrainingOrderWhereThatExistsAndDrainsElsewhere) {
+  EXPECT_EQ(capture_order({2, 0, 2, 4}, 8), training_order({2, 0, 2, 4}, 8));
+  EXPECT_EQ(rule([] { check_order(capture_order({4, 0, 2, 8}, 3), 2); }), "");
+}
+
+TEST(CheckOrder, NamesTheFirstBrokenRule) {
+  const auto broken = [](const Order& order, int chunks) {
+    return rule([&] { check_order(order, chunks); });
+  };
+  EXPECT_EQ(broken({1, 2, -2, -1}, 2), "");
+  EXPECT_EQ(broken({}, 1), "O01");
+  EXPECT_EQ(broken({1, -1}, 0), "O01");
+  EXPECT_EQ(broken({1, -1, 1}, 1), "O01");
+  EXPECT_EQ(broken({1, 0}, 1), "O01");
+  EXPECT_EQ(broken({1, -2}, 1), "O01");
+  EXPECT_EQ(broken({1, 1, -1, -1}, 2), "O01") << "chunk 2 never";
+  EXPECT_EQ(broken({1, 1, 2, -2, -2, -1}, 2), "O01");
+  EXPECT_EQ(broken({-1, 1}, 1), "O02");
+  EXPECT_EQ(broken({1, -1, -1, 1}, 1), "O02");
+}
+
+TEST(Events, CountMicrobatchesPerChunkAndDirection) {
+  EXPECT_EQ(
+      events({1, 2, 1, -2, -1, -1}),
+      (std::vector<OrderEvent>{
+          {true, 0, 0}, {true, 1, 0}, {true, 0, 1}, {false, 1, 0}, {false, 0, 0}, {false, 0, 1}}));
+}
+
+TEST(SlotOrder, RefusesDelayedWeightGradientsAndWhatIsNoChunk) {
+  EXPECT_EQ(slot_order({1, 2, -2, -1}), (Order{1, 2, -2, -1}));
+  EXPECT_EQ(rule([] { slot_order({1, -1, -1.5}); }), "OP5");
+  for (const double entry : {0.0, 0.5, 1.5, -1.25, 1e12, std::nan("")})
+    EXPECT_EQ(rule([&] { slot_order({1, entry}); }), "O01") << entry;
+}
+
+TEST(SlotCommunication, RefusesWhatCannotRunAndWhatCannotShare) {
+  const PipelineShape interleaved{2, 0, 2, 2}, plain{2, 0, 0, 0};
+  const auto refused = [](const PipelineShape& shape, const Communication& communication) {
+    return rule([&] { check_slot_communication(shape, communication); });
+  };
+  EXPECT_EQ(refused(plain, {}), "");
+  EXPECT_EQ(refused(interleaved, {.overlap_p2p = true}), "");
+  EXPECT_EQ(refused(interleaved, {.overlap_p2p = true, .overlap_p2p_in_warm_up_and_flush = true}),
+            "");
+  EXPECT_EQ(refused(plain, {.overlap_p2p = true}), "OP3");
+  EXPECT_EQ(refused(interleaved, {.overlap_p2p = true, .batch_p2p = true}), "OP3");
+  EXPECT_EQ(refused(interleaved, {.overlap_p2p_in_warm_up_and_flush = true}), "OP3");
+  EXPECT_EQ(refused(interleaved, {.overlap_expert_parallel = true}), "OP4");
+  EXPECT_EQ(refused(interleaved, {.delayed_weight_gradient = true}), "OP5");
+}
+
+// The example of planner.md 1.5; its result is what slots refuse.
+TEST(ExpertOverlap, InterleavesABackwardWithTheNextForward) {
+  const Order order{1, 2, -2, 1, -1, -1};
+  EXPECT_EQ(expand_for_expert_overlap(order, {1, 2}, false),
+            (OrderEntries{1, 2, 3, 1, -3, -2, -1, -1}));
+  const OrderEntries delayed = expand_for_expert_overlap(order, {1, 2}, true);
+  EXPECT_EQ(delayed, (OrderEntries{1, 2, 3, 1, -3, -3.5, -2, -2.5, -1, -1.5, -1, -1.5}));
+  EXPECT_EQ(rule([&] { slot_order(delayed); }), "OP5");
+  EXPECT_EQ(expand_for_expert_overlap({1, 2, -1, 1, -2, -1}, {1, 2}, true),
+            (OrderEntries{1, 2, 3, 1, -1, -1.5, -3, -3.5, -2, -2.5, -1, -1.5}));
+  EXPECT_EQ(expand_for_expert_overlap({1, 2, -2, -1}, {1, 0}, true), (OrderEntries{1, -1, -1.5}));
+  EXPECT_EQ(rule([] { expand_for_expert_overlap({1, 3, -3, -1}, {1, 1}, false); }), "O01");
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ int run(int argc, char** argv) {
   enter_data_folder();
   if (!options.case_file.empty()) return run_case(options);
   const Sources sources =
-      read_sources("core/plan/testdata", "fuzz/generate/testdata/schedules.jsonl", options.filter);
+      read_sources("core/plan/testdata", "core/order/testdata/schedules.jsonl", options.filter);
   if (options.worker) return run_worker(options, sources);
   return run_campaign(options, sources, std::filesystem::read_symlink("/proc/self/exe"));
 }

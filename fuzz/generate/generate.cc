@@ -90,7 +90,7 @@ Generated generate(const Sources& sources, std::uint64_t seed) {
   value.plan = draw.one_of(sources.plans);
   result.plan = value.plan.name;
   if (draw.chance(2)) {
-    const PublicSchedule schedule = draw.one_of(sources.schedules);
+    const RankSchedule schedule = draw.one_of(sources.schedules);
     value.schedule = {schedule.name, fit(schedule, value.plan)};
   } else {
     value.schedule = adversarial(draw, value.plan);

@@ -15,7 +15,7 @@
 namespace slotgraph::fuzz {
 
 // A schedule of the public dynamic-CP scheduler: the CP size of rank 0's group in every microbatch.
-struct PublicSchedule {
+struct RankSchedule {
   std::string name;
   std::vector<int> cp_sizes;
 };
@@ -23,7 +23,7 @@ struct PublicSchedule {
 // What cases are drawn from.
 struct Sources {
   std::vector<Plan> plans;  // with at least one layer
-  std::vector<PublicSchedule> schedules;
+  std::vector<RankSchedule> schedules;
   std::vector<std::string> blocks;  // registered block kinds
 };
 
@@ -46,7 +46,7 @@ Generated generate(const Sources& sources, std::uint64_t seed);
 // Variants for a public schedule on a plan (design.md 4.3): the position of the CP size among the
 // schedule's distinct sizes, descending, clipped to the plan's variants; cut to the largest covered
 // count. Empty if there is none.
-std::vector<int> fit(const PublicSchedule& schedule, const Plan& plan);
+std::vector<int> fit(const RankSchedule& schedule, const Plan& plan);
 
 }  // namespace slotgraph::fuzz
 

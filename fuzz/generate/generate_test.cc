@@ -11,8 +11,8 @@ namespace slotgraph::fuzz {
 namespace {
 
 const Sources& all() {
-  static const Sources& sources = *new Sources(
-      read_sources("core/plan/testdata", "fuzz/generate/testdata/schedules.jsonl", ""));
+  static const Sources& sources =
+      *new Sources(read_sources("core/plan/testdata", "core/order/testdata/schedules.jsonl", ""));
   return sources;
 }
 
@@ -32,7 +32,7 @@ TEST(Sources, ReadEveryPublicPlanAndSchedule) {
   EXPECT_EQ(all().schedules.size(), 200u);
   EXPECT_EQ(all().schedules.front().cp_sizes.empty(), false);
   EXPECT_THROW(
-      read_sources("core/plan/testdata", "fuzz/generate/testdata/schedules.jsonl", "no such plan"),
+      read_sources("core/plan/testdata", "core/order/testdata/schedules.jsonl", "no such plan"),
       Error);
 }
 

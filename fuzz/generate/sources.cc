@@ -1,13 +1,11 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "core/error.h"
 #include "core/models/blocks.h"
 #include "core/plan/json/plan_json.h"
+#include "core/plan/json/schedule_json.h"
 #include "fuzz/generate/generate.h"
 
 namespace slotgraph::fuzz {
@@ -34,24 +32,12 @@ std::vector<Plan> read_plans(const std::string& folder, const std::string& filte
   return plans;
 }
 
-// JSON lines; microbatches are lists of groups [first_rank, cp_size, samples], the first of which
-// has rank 0.
-std::vector<PublicSchedule> read_schedules(const std::string& path) {
-  std::ifstream file(path);
-  if (!file)
-    throw Error({"J01", path, "an unreadable file", "the public schedules", "check the path"});
-  std::vector<PublicSchedule> schedules;
-  std::string line;
-  for (int number = 1; std::getline(file, line); ++number) {
-    const nlohmann::json json = nlohmann::json::parse(line);
-    const JsonReader reader(json, fmt::format("{}:{}", path, number));
-    PublicSchedule schedule{fmt::format("{} {}", reader.field("distribution").text(), number), {}};
-    for (const JsonReader& microbatch : reader.field("microbatches").elements()) {
-      const auto groups = microbatch.elements();
-      if (groups.empty() || groups[0].elements().size() != 3)
-        microbatch.refuse("groups [first_rank, cp_size, samples]");
-      schedule.cp_sizes.push_back(static_cast<int>(groups[0].elements()[1].integer(1, 1 << 20)));
-    }
+std::vector<RankSchedule> read_schedules(const std::string& path) {
+  std::vector<RankSchedule> schedules;
+  for (const PublicSchedule& found : read_public_schedules(path)) {
+    RankSchedule schedule{found.name, {}};
+    for (const CpMicrobatch& microbatch : found.schedule)
+      schedule.cp_sizes.push_back(microbatch.front().size);
     schedules.push_back(std::move(schedule));
   }
   return schedules;
@@ -66,7 +52,7 @@ Sources read_sources(const std::string& plan_folder, const std::string& schedule
   return sources;
 }
 
-std::vector<int> fit(const PublicSchedule& schedule, const Plan& plan) {
+std::vector<int> fit(const RankSchedule& schedule, const Plan& plan) {
   const std::set<int, std::greater<>> distinct(schedule.cp_sizes.begin(), schedule.cp_sizes.end());
   int count = 0;
   for (const int covered : plan.covered_counts) {

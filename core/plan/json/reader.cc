@@ -14,7 +14,9 @@
 
 namespace slotgraph {
 
-nlohmann::json read_json_file(const std::string& path) {
+namespace {
+
+std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   if (file) text << file.rdbuf();
@@ -23,13 +25,31 @@ nlohmann::json read_json_file(const std::string& path) {
     throw Error({"J01", path, fmt::format("an unreadable file ({})", std::strerror(errno)),
                  "a readable JSON file", "check the path and its permissions"});
   }
+  return text.str();
+}
+
+nlohmann::json parse(const std::string& text, const std::string& where) {
   try {
-    return nlohmann::json::parse(text.str());
+    return nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {
     const std::string message = error.what();  // starts with the library's own id in brackets
-    throw Error({"J02", path, message.substr(message.find("] ") + 2), "one JSON document",
+    throw Error({"J02", where, message.substr(message.find("] ") + 2), "one JSON document",
                  "the file may be truncated: write it again"});
   }
+}
+
+}  // namespace
+
+nlohmann::json read_json_file(const std::string& path) { return parse(read_text(path), path); }
+
+std::vector<nlohmann::json> read_json_lines(const std::string& path) {
+  std::vector<nlohmann::json> documents;
+  std::istringstream text(read_text(path));
+  std::string line;
+  for (int number = 1; std::getline(text, line); ++number) {
+    if (!line.empty()) documents.push_back(parse(line, fmt::format("{}:{}", path, number)));
+  }
+  return documents;
 }
 
 JsonReader JsonReader::field(const std::string& name) const {

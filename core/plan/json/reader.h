@@ -12,6 +12,8 @@ namespace slotgraph {
 
 // Reads and parses a file. Throws Error: J01 unreadable, J02 no JSON (with line and column).
 nlohmann::json read_json_file(const std::string& path);
+// The same for a file with one document a line; J02 names the line. Empty lines are skipped.
+std::vector<nlohmann::json> read_json_lines(const std::string& path);
 
 // A position inside a document: the value and the path to it, for error messages. The document must
 // outlive it.

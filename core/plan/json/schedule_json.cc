@@ -1,0 +1,68 @@
+#include "core/plan/json/schedule_json.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+namespace slotgraph {
+namespace {
+
+constexpr int kMost = 1 << 20;                            // bound of counts and indices
+constexpr std::int64_t kLongest = std::int64_t{1} << 40;  // bound of lengths, tokens
+
+int read_count(const JsonReader& reader, int low) {
+  return static_cast<int>(reader.integer(low, kMost));
+}
+
+// null stands for no limit.
+int read_optional(const JsonReader& reader) { return reader.is_null() ? 0 : read_count(reader, 1); }
+
+CpSchedule read_microbatches(const JsonReader& reader) {
+  CpSchedule schedule;
+  for (const JsonReader& microbatch : reader.elements()) {
+    CpMicrobatch groups;
+    for (const JsonReader& group : microbatch.elements()) {
+      const auto parts = group.elements();
+      if (parts.size() != 3) group.refuse("[first_rank, cp_size, samples]");
+      groups.push_back(
+          {read_count(parts[0], 0), read_count(parts[1], 1), parts[2].integers(0, kMost)});
+    }
+    if (groups.empty()) microbatch.refuse("at least one group");
+    schedule.push_back(std::move(groups));
+  }
+  return schedule;
+}
+
+}  // namespace
+
+PublicSchedule schedule_from_public(const JsonReader& reader) {
+  PublicSchedule result;
+  result.name = reader.field("distribution").text();
+  result.limits = {read_count(reader.field("ranks"), 1), read_count(reader.field("cap"), 1),
+                   read_count(reader.field("min_cp"), 1),
+                   read_optional(reader.field("microbatch_group_size")),
+                   read_optional(reader.field("max_num_seqs"))};
+  for (const JsonReader& length : reader.field("lengths").elements())
+    result.lengths.push_back(length.integer(1, kLongest));
+  result.max_length = reader.field("max_length").integer(1, kLongest);
+  result.bound = reader.field("bound").integer(1, kMost);
+  result.refused = reader.has("error");
+  if (!result.refused) result.schedule = read_microbatches(reader.field("microbatches"));
+  result.before_alignment = reader.has("microbatches_before_alignment")
+                                ? read_microbatches(reader.field("microbatches_before_alignment"))
+                                : result.schedule;
+  return result;
+}
+
+std::vector<PublicSchedule> read_public_schedules(const std::string& path) {
+  std::vector<PublicSchedule> schedules;
+  int number = 0;
+  for (const nlohmann::json& line : read_json_lines(path)) {
+    const std::string where = fmt::format("{}:{}", path, ++number);
+    schedules.push_back(schedule_from_public(JsonReader(line, where)));
+    schedules.back().name += fmt::format(" {}", number);
+  }
+  return schedules;
+}
+
+}  // namespace slotgraph

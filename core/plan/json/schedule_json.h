@@ -1,0 +1,32 @@
+// Schedules of the public dynamic-CP scheduler, one JSON object a line (core/order/testdata).
+#ifndef CORE_PLAN_JSON_SCHEDULE_JSON_H_
+#define CORE_PLAN_JSON_SCHEDULE_JSON_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/order/dynamic_cp.h"
+#include "core/plan/json/reader.h"
+
+namespace slotgraph {
+
+struct PublicSchedule {
+  std::string name;  // of the distribution of lengths, and the line
+  CpLimits limits;
+  std::vector<std::int64_t> lengths;
+  std::int64_t max_length = 0;  // upper bound of the lengths
+  std::int64_t bound = 0;       // most microbatches, as upstream bounds them
+  CpSchedule before_alignment;  // with no group size
+  CpSchedule schedule;          // empty if upstream refused the batch
+  bool refused = false;
+};
+
+PublicSchedule schedule_from_public(const JsonReader& reader);
+
+// Reads every line of a file. Throws Error J01-J05 with the line.
+std::vector<PublicSchedule> read_public_schedules(const std::string& path);
+
+}  // namespace slotgraph
+
+#endif  // CORE_PLAN_JSON_SCHEDULE_JSON_H_
