@@ -8,7 +8,7 @@
 
 namespace slotgraph {
 
-// `[P04] slot 17, field saved_arena_id: found 3, expected a colour that no live frame has; use …`
+// `[PL04] slot 17, field saved_arena_id: found 3, expected a colour that no live frame has; use …`
 // The rule id is stable: tests and tools match it, not the text.
 class Error : public std::runtime_error {
  public:

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/device/device.h"
-#include "core/plan/json/plan_json.h"
+#include "core/plan/json/public_json.h"
 #include "fuzz/execute/execute.h"
 
 namespace slotgraph::properties {

@@ -135,7 +135,7 @@ TEST_F(Callables, BadRequestsAreRefusedBeforeAnythingRuns) {
   EXPECT_EQ(refused([](Rig& s) {
               for (int v : {0, 2}) s.plan.slots[v + 1].saved_arena_id = 0;
             }),
-            "P04");
+            "PL04");
   const c10::cuda::CUDAStreamGuard default_stream(c10::cuda::getDefaultCUDAStream());
   EXPECT_EQ(refused([](Rig&) {}), "C04");
 }
@@ -180,7 +180,7 @@ TEST_F(Callables, AGradientThatTheEventBeforeStillOwnsIsNotOverwritten) {
   setup.plan.covered_counts = {1};
   setup.plan.base_order = {1, -1, 1, -1};
   for (Slot& slot : setup.plan.slots) slot.user_grad_arena_id = 0;
-  EXPECT_EQ(rule([&] { setup.capture(); }), "P05");
+  EXPECT_EQ(rule([&] { setup.capture(); }), "PL05");
   Rig good;
   const auto set = good.capture();
   const Tensors a = set->at(0).forward(good.samples[0]);

@@ -43,6 +43,21 @@ std::vector<int> legal_counts(const PipelineShape& shape, int limit) {
   return counts;
 }
 
+std::vector<int> dominating_counts(const PipelineShape& shape, const std::vector<int>& counts) {
+  const int group = shape.virtual_stages == 0 ? 1 : std::max(shape.microbatch_group_size, 1);
+  std::vector<int> dominating;
+  int longest = 0;
+  for (const int count : counts) {
+    if (count % group == 0) {
+      longest = std::max(longest, count);
+    } else {
+      dominating.push_back(count);
+    }
+  }
+  if (longest > 0) dominating.push_back(longest);
+  return dominating;
+}
+
 std::int64_t needed_cp(std::int64_t length, int cap, int min_cp) {
   std::int64_t size = 1;
   while (size * cap < length) size *= 2;

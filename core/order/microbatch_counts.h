@@ -18,6 +18,11 @@ std::vector<int> aligned_counts(const PipelineShape& shape, int limit);
 // All counts up to `limit` that the pipeline schedulers run, aligned or not. Ascending.
 std::vector<int> legal_counts(const PipelineShape& shape, int limit);
 
+// The counts whose orders make every set of frames live, and every pair of backwards consecutive,
+// that any of `counts` does: the longest aligned one, whose order the shorter aligned ones follow
+// up to their last forward, and the others. `counts` must be legal.
+std::vector<int> dominating_counts(const PipelineShape& shape, const std::vector<int>& counts);
+
 // What bounds the number of microbatches of the dynamic-CP scheduler.
 struct BatchBound {
   std::int64_t samples = 0;  // of the global batch, sub-samples of packed ones counted one by one

@@ -3,127 +3,222 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "core/error.h"
+#include "core/order/microbatch_counts.h"
 
 namespace slotgraph {
 namespace {
 
-void require(bool holds, const char* rule, std::string where, std::string found,
-             std::string expected) {
-  if (!holds)
-    throw Error(
-        {rule, std::move(where), std::move(found), std::move(expected), "correct the plan"});
+[[noreturn]] void refuse(const char* rule, std::string where, std::string found,
+                         std::string expected) {
+  throw Error({rule, std::move(where), std::move(found), std::move(expected), "correct the plan"});
 }
 
-void check_counts(const Plan& plan) {
-  const auto positive = [](int value, const char* where) {
-    require(value >= 1, "P00", where, fmt::to_string(value), "at least 1");
-  };
-  positive(plan.ring_length, "ring_length");
-  positive(plan.variants(), "number of cp_sizes");
-  positive(static_cast<int>(plan.covered_counts.size()), "number of covered_microbatch_counts");
-  require(plan.chunks() == plan.shape.chunks(), "P00", "layers_per_chunk",
-          fmt::format("{} chunks", plan.chunks()), fmt::format("{}", plan.shape.chunks()));
-  for (const int layers : plan.layers_per_chunk) {
-    require(layers >= 0, "P00", "layers_per_chunk", fmt::to_string(layers), "at least 0");
+void check_numbers(const Plan& plan) {
+  const std::int64_t branches =
+      std::int64_t{plan.variants()} * plan.ring_length * std::int64_t{plan.layers()};
+  if (static_cast<std::int64_t>(plan.slots.size()) != branches) {
+    refuse("PL00", "slots", fmt::to_string(plan.slots.size()),
+           fmt::format("{} = variants * ring length * layers", branches));
   }
-  for (std::size_t v = 1; v < plan.cp_sizes.size(); ++v) {
-    require(plan.cp_sizes[v] < plan.cp_sizes[v - 1], "P00", "cp_sizes",
-            fmt::format("{}", plan.cp_sizes), "descending sizes");
+  const std::size_t chunks = plan.layers() == 0 ? 0 : plan.layers_per_chunk.size();
+  if (plan.user_grad_colours.size() != chunks) {
+    refuse("PL00", "user_grad_arena_of_chunk_slot",
+           fmt::format("{} chunks", plan.user_grad_colours.size()), fmt::to_string(chunks));
   }
-  const int branches = plan.variants() * plan.frames();
-  require(static_cast<int>(plan.slots.size()) == branches, "P00", "slots",
-          fmt::format("{}", plan.slots.size()),
-          fmt::format("{} = variants * ring length * layers", branches));
-  if (plan.layers() == 0) return;
-  require(static_cast<int>(plan.user_grad_colours.size()) == plan.chunks(), "P00",
-          "user_grad_arena_of_chunk_slot", fmt::format("{} chunks", plan.user_grad_colours.size()),
-          fmt::to_string(plan.chunks()));
   for (const auto& colours : plan.user_grad_colours) {
-    require(static_cast<int>(colours.size()) == plan.ring_length, "P00",
-            "user_grad_arena_of_chunk_slot", fmt::format("{} slots", colours.size()),
-            fmt::to_string(plan.ring_length));
+    if (static_cast<int>(colours.size()) == plan.ring_length) continue;
+    refuse("PL00", "user_grad_arena_of_chunk_slot", fmt::format("{} slots", colours.size()),
+           fmt::to_string(plan.ring_length));
   }
 }
 
-void check_slot(const Plan& plan, int index, int variant, int chunk, int slot, int layer) {
-  const Slot& found = plan.slots[index];
-  const std::string where = fmt::format("slot {}", index);
-  const int fields[] = {found.saved_arena_id,    found.physical_slot, found.io_branch_id,
-                        found.model_chunk,       found.layer,         found.warmup_alias_group,
-                        found.user_grad_arena_id};
-  const int branches = static_cast<int>(plan.slots.size());
-  for (int i = 0; i < 7; ++i) {
-    require(fields[i] >= 0 && fields[i] < std::max(branches, 1), "P01",
-            fmt::format("{}, field {}", where, i), fmt::to_string(fields[i]),
-            fmt::format("0 to {}", branches - 1));
-  }
-  require(found.model_chunk == chunk && found.physical_slot == slot && found.layer == layer, "P02",
-          where,
-          fmt::format("chunk {}, slot {}, layer {}", found.model_chunk, found.physical_slot,
-                      found.layer),
-          fmt::format("chunk {}, slot {}, layer {} in emission order", chunk, slot, layer));
-  const int first_layer =
-      std::accumulate(plan.layers_per_chunk.begin(), plan.layers_per_chunk.begin() + chunk, 0);
-  const int group = variant * plan.layers() + first_layer + layer;
-  require(found.warmup_alias_group == group, "P02", where + ", field 5",
-          fmt::to_string(found.warmup_alias_group),
-          fmt::format("{}, the module of this variant and layer", group));
-  require(found.io_branch_id == variant * plan.ring_length + slot, "P02", where + ", field 2",
-          fmt::to_string(found.io_branch_id), fmt::to_string(variant * plan.ring_length + slot));
-  const Slot& first = plan.slots[plan.frame(chunk, slot, layer)];
-  require(found.saved_arena_id == first.saved_arena_id, "P03", where + ", field 0",
-          fmt::to_string(found.saved_arena_id),
-          fmt::format("{}, the colour of the frame in variant 0", first.saved_arena_id));
-  const int gradient = plan.user_grad_colours[chunk][slot];
-  require(found.user_grad_arena_id == gradient, "P03", where + ", field 6",
-          fmt::to_string(found.user_grad_arena_id),
-          fmt::format("{}, the gradient colour of chunk {}, slot {}", gradient, chunk, slot));
-}
+// What one slot must be, from its place in emission order.
+struct Place {
+  int index;
+  int variant;
+  int chunk;
+  int slot;
+  int layer;
+  int module;
+};
 
-// Walks one order with `microbatches` and looks for colours that two live frames share.
-void check_order(const Plan& plan, const Order& order, int microbatches) {
-  const std::string where = fmt::format("order of {} microbatches", microbatches);
-  std::set<std::pair<int, int>> live;  // (chunk, physical slot)
-  std::set<int> colours;
-  std::pair<int, int> previous{-1, -1};
-  for (const OrderEvent& event : events(order)) {
-    const std::pair place{event.chunk, event.microbatch % plan.ring_length};
-    const std::string at =
-        fmt::format("{}, {} of chunk {}, slot {}", where, event.forward ? "forward" : "backward",
-                    place.first, place.second);
-    require(event.chunk < plan.chunks(), "P00", at, fmt::to_string(event.chunk),
-            "a chunk of the plan");
-    if (event.forward)
-      require(live.insert(place).second, "P06", at, "a frame that is still live", "a longer ring");
-    if (!event.forward)
-      require(live.erase(place) == 1, "P06", at, "no forward", "a forward before");
-    for (int layer = 0; layer < plan.layers_per_chunk[event.chunk]; ++layer) {
-      const int colour = plan.slots[plan.frame(place.first, place.second, layer)].saved_arena_id;
-      if (!event.forward) {
-        colours.erase(colour);
-        continue;
+template <typename Visit>
+void for_each_place(const Plan& plan, Visit visit) {
+  Place place{};
+  int first_module = 0;
+  for (place.variant = 0; place.variant < plan.variants(); ++place.variant) {
+    for (place.chunk = 0; place.chunk < plan.chunks(); ++place.chunk) {
+      const int layers = plan.layers_per_chunk[place.chunk];
+      for (place.slot = 0; place.slot < plan.ring_length; ++place.slot) {
+        for (place.layer = 0; place.layer < layers; ++place.layer, ++place.index) {
+          place.module = first_module + place.layer;
+          visit(place, plan.slots[place.index]);
+        }
       }
-      require(colours.insert(colour).second, "P04", fmt::format("{}, layer {}", at, layer),
-              fmt::format("colour {}", colour), "a colour that no live frame has");
+      first_module += layers;
     }
-    if (event.forward) continue;
-    const bool returns_gradient = plan.layers_per_chunk[place.first] > 0;
-    if (previous.first >= 0 && returns_gradient) {
-      require(previous != place, "P06", at, "two backwards in a row", "a longer ring");
-      const int mine = plan.user_grad_colours[place.first][place.second];
-      const int last = plan.user_grad_colours[previous.first][previous.second];
-      const bool was_returned = plan.layers_per_chunk[previous.first] > 0;
-      require(mine != last || !was_returned, "P05", at, fmt::format("gradient colour {}", mine),
-              "another one than that of the backward before");
-    }
-    previous = place;
   }
 }
+
+void check_range(const Plan& plan) {
+  const int branches = static_cast<int>(plan.slots.size());
+  const auto in_range = [branches](int field) { return field >= 0 && field < branches; };
+  for (int index = 0; index < branches; ++index) {
+    const Slot& slot = plan.slots[index];
+    const int fields[] = {slot.saved_arena_id,    slot.physical_slot, slot.io_branch_id,
+                          slot.model_chunk,       slot.layer,         slot.warmup_alias_group,
+                          slot.user_grad_arena_id};
+    for (int i = 0; i < 7; ++i) {
+      if (in_range(fields[i])) continue;
+      refuse("PL01", fmt::format("slot {}, field {}", index, i), fmt::to_string(fields[i]),
+             fmt::format("0 to {}", branches - 1));
+    }
+  }
+}
+
+void check_emission(const Plan& plan) {
+  for_each_place(plan, [&](const Place& place, const Slot& slot) {
+    if (slot.model_chunk == place.chunk && slot.physical_slot == place.slot &&
+        slot.layer == place.layer)
+      return;
+    const bool empty =
+        slot.model_chunk < plan.chunks() && plan.layers_per_chunk[slot.model_chunk] == 0;
+    refuse(empty ? "PL09" : "PL13", fmt::format("slot {}", place.index),
+           fmt::format("chunk {}, slot {}, layer {}", slot.model_chunk, slot.physical_slot,
+                       slot.layer),
+           fmt::format("chunk {}, slot {}, layer {} in emission order", place.chunk, place.slot,
+                       place.layer));
+  });
+  for_each_place(plan, [&](const Place& place, const Slot& slot) {
+    if (slot.warmup_alias_group == place.module) return;
+    refuse("PL08", fmt::format("slot {}, field 5", place.index),
+           fmt::to_string(slot.warmup_alias_group),
+           fmt::format("{}, the module of this variant and layer", place.module));
+  });
+}
+
+void check_families(const Plan& plan) {
+  const int frames = plan.frames();
+  for_each_place(plan, [&](const Place& place, const Slot& slot) {
+    for (int other = place.index - frames; other >= 0; other -= frames) {
+      if (plan.slots[other].io_branch_id != slot.io_branch_id) continue;
+      refuse("PL02", fmt::format("slot {}, field 2", place.index),
+             fmt::to_string(slot.io_branch_id),
+             fmt::format("another branch than slot {} of its family has", other));
+    }
+  });
+  for_each_place(plan, [&](const Place& place, const Slot& slot) {
+    const Slot& first = plan.slots[place.index % frames];
+    if (slot.saved_arena_id != first.saved_arena_id) {
+      refuse("PL03", fmt::format("slot {}, field 0", place.index),
+             fmt::to_string(slot.saved_arena_id),
+             fmt::format("{}, the colour of the frame in variant 0", first.saved_arena_id));
+    }
+    if (slot.user_grad_arena_id != first.user_grad_arena_id) {
+      refuse("PL03", fmt::format("slot {}, field 6", place.index),
+             fmt::to_string(slot.user_grad_arena_id),
+             fmt::format("{}, the gradient colour in variant 0", first.user_grad_arena_id));
+    }
+  });
+  for_each_place(plan, [&](const Place& place, const Slot& slot) {
+    const int gradient = plan.user_grad_colours[place.chunk][place.slot];
+    if (slot.user_grad_arena_id == gradient) return;
+    refuse("PL06", fmt::format("slot {}, field 6", place.index),
+           fmt::to_string(slot.user_grad_arena_id),
+           fmt::format("{}, the gradient colour of chunk {}, slot {}", gradient, place.chunk,
+                       place.slot));
+  });
+}
+
+// Replays orders against the colours.
+class Replay {
+ public:
+  explicit Replay(const Plan& plan)
+      : plan_(plan),
+        next_(2 * static_cast<std::size_t>(plan.chunks()) + 1),
+        live_(static_cast<std::size_t>(plan.chunks()) * plan.ring_length),
+        used_(plan.slots.size()) {
+    int frame = 0;
+    for (const int layers : plan.layers_per_chunk) {
+      first_frame_.push_back(frame);
+      frame += layers * plan.ring_length;
+    }
+  }
+
+  void run(const Order& order, int microbatches) {
+    microbatches_ = microbatches;
+    std::fill(next_.begin(), next_.end(), 0);
+    last_chunk_ = -1;
+    for (const int entry : order) {
+      const int chunk = std::abs(entry) - 1;
+      int& next = next_[plan_.chunks() + entry];
+      const int slot = next;
+      if (++next == plan_.ring_length) next = 0;
+      if (entry > 0) {
+        forward(chunk, slot);
+      } else {
+        backward(chunk, slot);
+      }
+    }
+  }
+
+ private:
+  std::string at(bool forward, int chunk, int slot) const {
+    return fmt::format("order of {} microbatches, {} of chunk {}, slot {}", microbatches_,
+                       forward ? "forward" : "backward", chunk, slot);
+  }
+  int colour(int chunk, int slot, int layer) const {
+    const int layers = plan_.layers_per_chunk[chunk];
+    return plan_.slots[first_frame_[chunk] + slot * layers + layer].saved_arena_id;
+  }
+
+  void forward(int chunk, int slot) {
+    char& live = live_[chunk * plan_.ring_length + slot];
+    if (live) refuse("PL14", at(true, chunk, slot), "a place that is still live", "a longer ring");
+    live = 1;
+    for (int layer = 0; layer < plan_.layers_per_chunk[chunk]; ++layer) {
+      char& used = used_[colour(chunk, slot, layer)];
+      if (used) {
+        refuse("PL04", fmt::format("{}, layer {}", at(true, chunk, slot), layer),
+               fmt::format("colour {}", colour(chunk, slot, layer)),
+               "a colour that no live frame has");
+      }
+      used = 1;
+    }
+  }
+
+  void backward(int chunk, int slot) {
+    live_[chunk * plan_.ring_length + slot] = 0;
+    for (int layer = 0; layer < plan_.layers_per_chunk[chunk]; ++layer)
+      used_[colour(chunk, slot, layer)] = 0;
+    const auto returns_gradient = [&](int c) { return plan_.layers_per_chunk[c] > 0; };
+    if (last_chunk_ >= 0 && returns_gradient(chunk) && returns_gradient(last_chunk_)) {
+      if (chunk == last_chunk_ && slot == last_slot_)
+        refuse("PL14", at(false, chunk, slot), "two backwards of it in a row", "a longer ring");
+      const int mine = plan_.user_grad_colours[chunk][slot];
+      if (mine == plan_.user_grad_colours[last_chunk_][last_slot_]) {
+        refuse("PL05", at(false, chunk, slot), fmt::format("gradient colour {}", mine),
+               "another one than that of the backward before");
+      }
+    }
+    last_chunk_ = chunk;
+    last_slot_ = slot;
+  }
+
+  const Plan& plan_;
+  std::vector<int> first_frame_;  // of each chunk
+  std::vector<int> next_;         // slot of the next event of each signed chunk
+  std::vector<char> live_;        // places
+  std::vector<char> used_;        // colours
+  int microbatches_ = 0;
+  int last_chunk_ = -1, last_slot_ = -1;  // of the last backward
+};
 
 }  // namespace
 
@@ -137,18 +232,45 @@ int Plan::branch(int variant, int chunk, int physical_slot, int layer) const {
          layer;
 }
 
+void check_shape(const Plan& plan) {
+  if (plan.ring_length < 1)
+    refuse("PL00", "ring_length", fmt::to_string(plan.ring_length), "at least 1");
+  if (plan.cp_sizes.empty()) refuse("PL00", "cp_sizes", "none", "at least one");
+  for (std::size_t v = 0; v < plan.cp_sizes.size(); ++v) {
+    if (plan.cp_sizes[v] >= 1 && (v == 0 || plan.cp_sizes[v] < plan.cp_sizes[v - 1])) continue;
+    refuse("PL00", "cp_sizes", fmt::format("{}", plan.cp_sizes), "positive, descending sizes");
+  }
+  if (plan.chunks() != plan.shape.chunks()) {
+    refuse("PL00", "layers_per_chunk", fmt::format("{} chunks", plan.chunks()),
+           fmt::to_string(plan.shape.chunks()));
+  }
+  for (const int layers : plan.layers_per_chunk) {
+    if (layers < 0) refuse("PL00", "layers_per_chunk", fmt::to_string(layers), "at least 0");
+  }
+  if (plan.covered_counts.empty())
+    refuse("PL00", "covered_microbatch_counts", "none", "at least one");
+  for (std::size_t i = 0; i < plan.covered_counts.size(); ++i) {
+    const int count = plan.covered_counts[i];
+    if (i > 0 && count <= plan.covered_counts[i - 1]) {
+      refuse("PL00", "covered_microbatch_counts", fmt::format("{}", plan.covered_counts),
+             "ascending counts");
+    }
+    if (!is_legal(plan.shape, count)) training_order(plan.shape, count);  // throws the reason
+  }
+}
+
 void check(const Plan& plan) {
-  check_counts(plan);
+  check_shape(plan);
+  check_numbers(plan);
   if (plan.layers() == 0) return;  // a rank with nothing to capture makes no plan
-  for (int variant = 0; variant < plan.variants(); ++variant)
-    for (int chunk = 0; chunk < plan.chunks(); ++chunk)
-      for (int slot = 0; slot < plan.ring_length; ++slot)
-        for (int layer = 0; layer < plan.layers_per_chunk[chunk]; ++layer) {
-          check_slot(plan, plan.branch(variant, chunk, slot, layer), variant, chunk, slot, layer);
-        }
-  for (const int count : plan.covered_counts)
-    check_order(plan, training_order(plan.shape, count), count);
-  check_order(plan, plan.base_order, plan.ring_length);
+  check_range(plan);
+  check_emission(plan);
+  check_families(plan);
+  check_order(plan.base_order, plan.chunks());
+  Replay replay(plan);
+  for (const int count : dominating_counts(plan.shape, plan.covered_counts))
+    replay.run(training_order(plan.shape, count), count);
+  replay.run(plan.base_order, plan.ring_length);
 }
 
 }  // namespace slotgraph

@@ -46,11 +46,22 @@ struct Plan {
   }
 };
 
-// Checks the plan invariants that need no tensors. Throws Error with the first broken rule: P00
-// shape and counts, P01 field out of range, P02 place in emission order, P03 fields that must not
-// depend on the variant, P04 two frames that are live together share a colour, P05 consecutive
-// backwards share a gradient colour, P06 ring too short. Covered are the orders of all covered
-// counts and the base order. Frames per event are bounded by the ring.
+// Checks what a plan says besides its slots and its base order. Throws Error: PL00 shape, counts,
+// sizes or layers out of range; OP1, OP2 covered counts that the schedulers do not run.
+void check_shape(const Plan& plan);
+
+// Checks the plan invariants P1-P9 of planner.md 2.6 and the liveness behind them. Throws Error
+// with the first broken rule, each over all slots before the next:
+//   PL00 check_shape; numbers of slots and of gradient colours; OP1, OP2 as check_shape
+//   PL01 a field below 0, or not below the number of slots
+//   PL09 a slot of a chunk without layers; PL13 chunk, slot, layer not in emission order
+//   PL08 field 5 is not the module of the variant and layer
+//   PL02 a branch twice in its family
+//   PL03 fields 0, 6 differ between variants of a frame
+//   PL06 field 6 is not the gradient colour of its chunk and slot
+//   O01, O02 the base order
+//   PL14 ring too short, PL04 frames live together share a colour, PL05 consecutive backwards share
+//   a gradient colour: event by event in the orders of the covered counts and in the base order
 void check(const Plan& plan);
 
 }  // namespace slotgraph

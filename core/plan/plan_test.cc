@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/plan/json/plan_json.h"
+#include "core/plan/json/public_json.h"
 
 namespace slotgraph {
 namespace {
@@ -50,7 +51,7 @@ TEST(PublicPlans, TenPublishedSlotListsShareMemoryBetweenLiveFrames) {
   for (const auto& file : public_plans()) {
     without_capture_order += read_json_file(file).contains("with_capture_order");
     const std::string rule = broken_rule(load(file, PublicSlots::kPublished));
-    EXPECT_TRUE(rule == "" || rule == "P04" || rule == "P05") << file << " " << rule;
+    EXPECT_TRUE(rule == "" || rule == "PL04" || rule == "PL05") << file << " " << rule;
     if (!rule.empty()) refused.insert(file.stem());
   }
   EXPECT_EQ(without_capture_order, 13);
@@ -69,7 +70,7 @@ TEST(PublicPlans, OrdersEqualOurs) {
     try {
       EXPECT_EQ(training_order(plan.shape, plan.ring_length), plan.base_order) << file;
     } catch (const Error& error) {
-      EXPECT_EQ(error.rule(), "O02") << file;
+      EXPECT_EQ(error.rule(), "OP2") << file;
     }
   }
 }
@@ -85,27 +86,27 @@ TEST(PlanJson, RoundTripIsExact) {
 TEST(Check, NamesTheRuleOfEachSingleViolation) {
   const Plan good = load("core/plan/testdata/p2v2n2-l1-k2.r0.json");
   const std::pair<const char*, std::function<void(Plan&)>> cases[] = {
-      {"P00", [](Plan& plan) { plan.slots.pop_back(); }},
-      {"P00",
+      {"PL00", [](Plan& plan) { plan.slots.pop_back(); }},
+      {"PL00",
        [](Plan& plan) {
          plan.cp_sizes = {1, 2};
        }},
-      {"P00", [](Plan& plan) { plan.user_grad_colours[0].pop_back(); }},
-      {"P01", [](Plan& plan) { plan.slots[3].saved_arena_id = -1; }},
-      {"P01", [](Plan& plan) { plan.slots[3].layer = 1 << 19; }},
-      {"P02", [](Plan& plan) { std::swap(plan.slots[0], plan.slots[1]); }},
-      {"P02", [](Plan& plan) { plan.slots[9].warmup_alias_group = 0; }},
-      {"P02", [](Plan& plan) { plan.slots[9].io_branch_id = 0; }},
-      {"P03", [](Plan& plan) { plan.slots[9].saved_arena_id = 7; }},
-      {"P03", [](Plan& plan) { plan.slots[2].user_grad_arena_id = 1; }},
-      {"P04",
+      {"PL00", [](Plan& plan) { plan.user_grad_colours[0].pop_back(); }},
+      {"PL01", [](Plan& plan) { plan.slots[3].saved_arena_id = -1; }},
+      {"PL01", [](Plan& plan) { plan.slots[3].layer = 1 << 19; }},
+      {"PL13", [](Plan& plan) { std::swap(plan.slots[0], plan.slots[1]); }},
+      {"PL08", [](Plan& plan) { plan.slots[9].warmup_alias_group = 0; }},
+      {"PL02", [](Plan& plan) { plan.slots[9].io_branch_id = 1; }},
+      {"PL03", [](Plan& plan) { plan.slots[9].saved_arena_id = 7; }},
+      {"PL03", [](Plan& plan) { plan.slots[2].user_grad_arena_id = 1; }},
+      {"PL04",
        [](Plan& plan) {
          for (int v : {0, 8}) plan.slots[v + 1].saved_arena_id = 0;
        }},
-      {"P06",
+      {"PL14",
        [](Plan& plan) {
          plan.covered_counts = {2, 40};
-         plan.base_order = {1, 1, 1, 1, 1, -1, -1, -1, -1, -1};
+         plan.base_order = {1, 1, 1, 1, 1, 2, 2, 2, 2, 2, -2, -2, -2, -2, -2, -1, -1, -1, -1, -1};
        }},
   };
   for (const auto& [rule, violate] : cases) {
@@ -116,7 +117,7 @@ TEST(Check, NamesTheRuleOfEachSingleViolation) {
   Plan plan = good;
   for (Slot& slot : plan.slots) slot.user_grad_arena_id = 0;
   for (auto& chunk : plan.user_grad_colours) std::fill(chunk.begin(), chunk.end(), 0);
-  EXPECT_EQ(broken_rule(plan), "P05");
+  EXPECT_EQ(broken_rule(plan), "PL05");
 }
 
 TEST(Reader, NamesPlaceFoundAndExpected) {

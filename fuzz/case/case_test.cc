@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/plan/json/plan_json.h"
+#include "core/plan/json/public_json.h"
 
 namespace slotgraph::fuzz {
 namespace {
@@ -82,7 +83,7 @@ TEST(Case, UnknownSchemaAndFieldsAndMisfitsAreRefused) {
             }),
             "[F02]")
       << "three is not covered";
-  EXPECT_EQ(rule([](auto& j) { j["plan"]["slots"][1][0] = 0; }), "[P03]");
+  EXPECT_EQ(rule([](auto& j) { j["plan"]["slots"][1][0] = 0; }), "[PL03]");
   EXPECT_EQ(rule([](auto& j) { j["dtype"] = "fp16"; }), "[J04]");
   EXPECT_EQ(rule([](auto& j) { j["hidden"] = 0; }), "[J04]");
 }

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "core/models/blocks.h"
-#include "core/plan/json/plan_json.h"
+#include "core/plan/json/public_json.h"
 #include "core/plan/json/schedule_json.h"
 #include "fuzz/generate/generate.h"
 

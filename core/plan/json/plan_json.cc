@@ -11,6 +11,12 @@ Slot read_slot(const JsonReader& reader) {
   return {fields[0], fields[1], fields[2], fields[3], fields[4], fields[5], fields[6]};
 }
 
+int read_count(const JsonReader& reader, int low) {
+  return static_cast<int>(reader.integer(low, kMost));
+}
+
+}  // namespace
+
 void read_slots(const JsonReader& reader, Plan& plan) {
   for (const JsonReader& slot : reader.field("slots").elements())
     plan.slots.push_back(read_slot(slot));
@@ -18,15 +24,6 @@ void read_slots(const JsonReader& reader, Plan& plan) {
     plan.user_grad_colours.push_back(chunk.integers(0, kMost));
   }
 }
-
-int read_count(const JsonReader& reader, int low) {
-  return static_cast<int>(reader.integer(low, kMost));
-}
-
-// null means that the shape has no virtual stages.
-int read_optional(const JsonReader& reader) { return reader.is_null() ? 0 : read_count(reader, 1); }
-
-}  // namespace
 
 nlohmann::json to_json(const Plan& plan) {
   nlohmann::json slots = nlohmann::json::array();
@@ -65,24 +62,6 @@ Plan plan_from_json(const JsonReader& reader) {
   plan.covered_counts = reader.field("covered_microbatch_counts").integers(1, kMost);
   plan.base_order = reader.field("base_order").integers(-kMost, kMost);
   read_slots(reader, plan);
-  return plan;
-}
-
-Plan plan_from_public(const JsonReader& reader, PublicSlots slots) {
-  Plan plan;
-  const JsonReader config = reader.field("config");
-  plan.name = reader.field("name").text();
-  plan.shape = {read_count(config.field("pipeline_size"), 1),
-                read_count(config.field("pipeline_rank"), 0),
-                read_optional(config.field("virtual_stages")),
-                read_optional(config.field("microbatch_group_size"))};
-  plan.layers_per_chunk = config.field("layers_per_chunk").integers(0, 1024);
-  plan.cp_sizes = config.field("cp_sizes").integers(1, kMost);
-  plan.ring_length = read_count(reader.field("ring_length"), 1);
-  plan.covered_counts = reader.field("covered_microbatch_counts").integers(1, kMost);
-  plan.base_order = reader.field("base_order").integers(-kMost, kMost);
-  const bool corrected = slots == PublicSlots::kCorrected && reader.has("with_capture_order");
-  read_slots(corrected ? reader.field("with_capture_order") : reader, plan);
   return plan;
 }
 

@@ -1,4 +1,4 @@
-// Plans in JSON: our own form, and the files of the public planner.
+// Plans in JSON.
 #ifndef CORE_PLAN_JSON_PLAN_JSON_H_
 #define CORE_PLAN_JSON_PLAN_JSON_H_
 
@@ -10,15 +10,11 @@
 namespace slotgraph {
 
 nlohmann::json to_json(const Plan& plan);
-// Reads our own form; the plan is not checked.
+// The plan is not checked.
 Plan plan_from_json(const JsonReader& reader);
 
-enum class PublicSlots {
-  kPublished,  // as the public planner printed them
-  kCorrected,  // with the capture order among the covered orders, where the file has them
-};
-// Reads a file of the public planner (the format of testdata's README.md).
-Plan plan_from_public(const JsonReader& reader, PublicSlots slots);
+// Reads the fields `slots` and `user_grad_arena_of_chunk_slot` into a plan.
+void read_slots(const JsonReader& reader, Plan& plan);
 
 }  // namespace slotgraph
 

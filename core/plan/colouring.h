@@ -1,0 +1,25 @@
+// Colours of a conflict graph: neighbours differ.
+#ifndef CORE_PLAN_COLOURING_H_
+#define CORE_PLAN_COLOURING_H_
+
+#include <vector>
+
+#include "core/plan/conflicts.h"
+
+namespace slotgraph {
+
+using Colouring = std::vector<int>;  // of each node, from 0 without gaps
+
+// Greedy by saturation (Brelaz, "New methods to color the vertices of a graph", 1979), as the
+// public planner breaks ties: most colours among the neighbours, then largest degree, then smallest
+// node; the smallest free colour. The graph has at most kMostNodes nodes.
+Colouring dsatur(const ConflictGraph& graph);
+
+// Number of colours; 0 without nodes.
+int colours_of(const Colouring& colouring);
+
+inline constexpr int kMostNodes = 1 << 14;  // 32 MiB of bits
+
+}  // namespace slotgraph
+
+#endif  // CORE_PLAN_COLOURING_H_

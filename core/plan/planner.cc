@@ -1,0 +1,85 @@
+#include "core/plan/planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/order/microbatch_counts.h"
+#include "core/plan/colouring.h"
+#include "core/plan/conflicts.h"
+
+namespace slotgraph {
+namespace {
+
+// The seven fields of every branch: variant, chunk, physical slot, layer.
+std::vector<Slot> emit(const Plan& plan, const Colouring& frame_colours) {
+  std::vector<Slot> slots;
+  slots.reserve(frame_colours.size() * plan.cp_sizes.size());
+  const int layers = plan.layers();
+  for (int variant = 0; variant < plan.variants(); ++variant) {
+    int frame = 0;
+    int first_layer = 0;  // of the chunk, in the flattened list
+    for (int chunk = 0; chunk < plan.chunks(); ++chunk) {
+      for (int slot = 0; slot < plan.ring_length; ++slot) {
+        for (int layer = 0; layer < plan.layers_per_chunk[chunk]; ++layer, ++frame) {
+          slots.push_back({frame_colours[frame], slot, variant * plan.ring_length + slot, chunk,
+                           layer, variant * layers + first_layer + layer,
+                           plan.user_grad_colours[chunk][slot]});
+        }
+      }
+      first_layer += plan.layers_per_chunk[chunk];
+    }
+  }
+  return slots;
+}
+
+void check_size(const Plan& plan) {
+  const std::int64_t places = std::int64_t{plan.chunks()} * plan.ring_length;
+  const std::int64_t frames = std::int64_t{plan.layers()} * plan.ring_length;
+  if (std::max(places, frames) <= kMostNodes) return;
+  throw Error({"PL00", "plan", fmt::format("{} frames in {} places", frames, places),
+               fmt::format("at most {} of each", kMostNodes),
+               "plan fewer layers, or a shorter ring"});
+}
+
+}  // namespace
+
+int shortest_ring(const PipelineShape& shape, const std::vector<int>& counts) {
+  PipelineShape first = shape;
+  first.rank = 0;
+  int ring = 1;
+  for (const int count : dominating_counts(shape, counts)) {
+    const auto peaks = peak_outstanding(training_order(first, count), shape.chunks());
+    ring = std::max(ring, *std::max_element(peaks.begin(), peaks.end()));
+  }
+  return ring;
+}
+
+Plan make_plan(const PlanRequest& request) {
+  Plan plan;
+  plan.name = request.name;
+  plan.shape = request.shape;
+  plan.layers_per_chunk = request.layers_per_chunk;
+  plan.cp_sizes = request.cp_sizes;
+  plan.covered_counts = request.counts;
+  plan.ring_length = request.ring_length == 0 ? 1 : request.ring_length;
+  check_shape(plan);
+  if (request.ring_length == 0) plan.ring_length = shortest_ring(request.shape, request.counts);
+  check_size(plan);
+  plan.base_order = capture_order(request.shape, plan.ring_length);
+  const Liveness liveness = walk(covering_orders(plan.shape, plan.covered_counts, plan.ring_length,
+                                                 !request.omit_capture_order),
+                                 plan.chunks(), plan.ring_length, {});
+  if (plan.layers() == 0) return plan;
+  const Colouring gradients = dsatur(liveness.successive);
+  for (int chunk = 0; chunk < plan.chunks(); ++chunk) {
+    const auto begin = gradients.begin() + chunk * plan.ring_length;
+    plan.user_grad_colours.emplace_back(begin, begin + plan.ring_length);
+  }
+  plan.slots = emit(
+      plan, dsatur(frame_conflicts(liveness.together, plan.layers_per_chunk, plan.ring_length)));
+  return plan;
+}
+
+}  // namespace slotgraph
