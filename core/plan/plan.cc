@@ -273,4 +273,16 @@ void check(const Plan& plan) {
   replay.run(plan.base_order, plan.ring_length);
 }
 
+void check_step(const Plan& plan, const Order& order) {
+  check_order(order, plan.chunks());
+  const int count = static_cast<int>(order.size()) / plan.chunks() / 2;
+  const auto& covered = plan.covered_counts;
+  if (!std::binary_search(covered.begin(), covered.end(), count)) {
+    throw Error({"PL15", "step", fmt::format("{} microbatches", count),
+                 fmt::format("one of {}", fmt::join(covered, ", ")),
+                 "align the step, or plan with that count"});
+  }
+  if (plan.layers() > 0) Replay(plan).run(order, count);
+}
+
 }  // namespace slotgraph

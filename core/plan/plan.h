@@ -64,6 +64,11 @@ void check_shape(const Plan& plan);
 //   a gradient colour: event by event in the orders of the covered counts and in the base order
 void check(const Plan& plan);
 
+// Checks an order that a step is about to run on a checked plan, whatever the variants of its
+// microbatches. Throws Error: O01, O02; PL15 a number of microbatches that the plan does not cover;
+// PL14, PL04, PL05 as above for an order that is not the plan's own.
+void check_step(const Plan& plan, const Order& order);
+
 }  // namespace slotgraph
 
 #endif  // CORE_PLAN_PLAN_H_

@@ -1,0 +1,255 @@
+#include "core/plan/capture_call.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+#include "core/error.h"
+
+namespace slotgraph {
+namespace {
+
+[[noreturn]] void refuse(const char* rule, std::string where, std::string found,
+                         std::string expected, std::string advice = "correct the call") {
+  throw Error({rule, std::move(where), std::move(found), std::move(expected), std::move(advice)});
+}
+
+bool is_delayed_weight_gradient(double entry) {
+  return entry < 0 && std::ceil(entry) - entry == 0.5;
+}
+
+enum Field { kBranch = 2, kSlot = 1, kChunk = 3, kLayer = 4, kWarmUp = 5 };
+
+// Checks rule after rule; what later rules need is filled in by earlier ones.
+class Checker {
+ public:
+  explicit Checker(const CaptureCall& call) : call_(call), has_slots_(call.slots.has_value()) {}
+
+  void run() {
+    check_entries();
+    check_modes();
+    if (call_.order) check_order_length();
+    if (call_.order) check_layers();
+    check_counts();
+    check_slot_mode();
+    if (!has_slots_) return;
+    check_slots();
+    check_frames();
+    check_order(order_, chunks_);
+    check_warm_up();
+    check_families();
+    check_lockstep();
+  }
+
+ private:
+  void check_entries() {
+    if (!call_.order) return;
+    for (std::size_t i = 0; i < call_.order->size(); ++i) {
+      const double entry = (*call_.order)[i];
+      if (is_delayed_weight_gradient(entry) && entry < -1) {
+        delayed_ = true;
+      } else {
+        order_.push_back(slot_order({entry}).front());
+      }
+    }
+    for (const int entry : order_) chunks_ = std::max(chunks_, std::abs(entry));
+  }
+
+  void check_modes() {
+    if (call_.autocast_caches_weights)
+      refuse("C01", "autocast", "weight caching on", "off", "switch the cache off for the call");
+    for (std::size_t i = 0; i < call_.callables.size(); ++i) {
+      training_ = call_.callables.front().training;
+      if (call_.callables[i].training == training_) continue;
+      refuse("C02", fmt::format("module {}", i), training_ ? "evaluation mode" : "training mode",
+             "the mode of module 0");
+    }
+  }
+
+  void check_order_length() {
+    const int events = static_cast<int>(order_.size());
+    microbatches_ = chunks_ == 0 ? 0 : events / chunks_ / 2;
+    if (events > 0 && events == chunks_ * microbatches_ * 2) return;
+    refuse("C03", "order", fmt::format("{} events for {} chunks", events, chunks_),
+           "an even number of events for each chunk, the same for all");
+  }
+
+  void check_layers() {
+    const auto* list = std::get_if<std::vector<int>>(&call_.layers);
+    if (delayed_ && (list == nullptr || std::any_of(list->begin(), list->end(),
+                                                    [](int layers) { return layers != 1; }))) {
+      refuse("C04", "layers", list == nullptr ? "no list" : fmt::format("{}", *list),
+             "a list of one layer a chunk, as delayed weight gradients need");
+    }
+    const auto* same = std::get_if<CaptureCall::SameLayers>(&call_.layers);
+    if (list != nullptr) {
+      const bool counts = std::all_of(list->begin(), list->end(), [](int n) { return n >= 0; });
+      if (static_cast<int>(list->size()) != chunks_ || !counts)
+        refuse("C05", "layers", fmt::format("{}", *list), fmt::format("{} counts", chunks_));
+      layers_ = *list;
+    } else if (same != nullptr) {
+      if (same->layers < 0) refuse("C05", "layers", fmt::to_string(same->layers), "at least 0");
+      layers_.assign(chunks_, same->layers);
+    } else {
+      const int events = static_cast<int>(order_.size());
+      const int twice = 2 * call_.samples;
+      if (twice < events || twice % events != 0) {
+        refuse("C05", "samples", fmt::format("{} for {} events", call_.samples, events),
+               "a multiple of half the events, or layers given");
+      }
+      layers_.assign(chunks_, call_.samples / chunks_ / microbatches_);
+    }
+    prefix_.assign(1, 0);
+    for (const int layers : layers_) prefix_.push_back(prefix_.back() + layers);
+  }
+
+  void check_counts() {
+    const int callables = static_cast<int>(call_.callables.size());
+    const auto require = [](const char* what, int found, int expected) {
+      if (found != expected) refuse("C06", what, fmt::to_string(found), fmt::to_string(expected));
+    };
+    if (call_.order) require("callables", callables, prefix_.back());
+    require("samples", call_.samples, call_.order ? prefix_.back() * microbatches_ : callables);
+    if (call_.keyword_samples) require("keyword samples", *call_.keyword_samples, call_.samples);
+  }
+
+  void check_slot_mode() {
+    if (has_slots_ && !call_.native_allocator) {
+      refuse("C07", "allocator", "another backend", "the native caching allocator",
+             "unset the backend option of the allocator");
+    }
+    if (call_.reuse_buffers && !call_.order)
+      refuse("C10", "reuse of buffers", "no order", "an order");
+    if (call_.reuse_buffers && !training_)
+      refuse("C11", "reuse of buffers", "modules in evaluation mode", "training mode");
+    if (!has_slots_) return;
+    if (!call_.order || !training_ || !call_.reuse_buffers) {
+      refuse("C12", "slots",
+             fmt::format("order {}, training {}, reuse of buffers {}", call_.order.has_value(),
+                         training_, call_.reuse_buffers),
+             "all three");
+    }
+    if (delayed_) {
+      refuse("OP5", "order", "a delayed weight gradient", "forwards and backwards only",
+             "capture without slots, or switch the delay off");
+    }
+  }
+
+  void check_slots() {
+    if (call_.pool_given) refuse("C13", "pool", "a pool", "none: slots bring their own");
+    if (!call_.memory_pools) refuse("C14", "memory pools", "no support", "support");
+    const auto& slots = *call_.slots;
+    if (static_cast<int>(slots.size()) != call_.samples)
+      refuse("C15", "slots", fmt::to_string(slots.size()), fmt::to_string(call_.samples));
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      if (slots[i].size() == 7) continue;
+      refuse("C16", fmt::format("slot {}", i), fmt::format("{} members", slots[i].size()), "seven");
+    }
+    for (std::size_t i = 0; i < call_.callables.size(); ++i) {
+      if (!call_.callables[i].has_hooks) continue;
+      refuse("C17", fmt::format("module {}", i), "hooks", "none", "pass them in the options");
+    }
+    if (call_.expandable_segments && !call_.settings_can_change) {
+      refuse("C22", "allocator settings", "expandable segments on, and no way to switch them off",
+             "them off", "start the process without expandable segments");
+    }
+  }
+
+  // Frame of a chunk's layer for its m-th microbatch.
+  int frame(int chunk, int microbatch, int layer) const {
+    return prefix_[chunk] * microbatches_ + microbatch * layers_[chunk] + layer;
+  }
+  const std::vector<std::int64_t>& slot(int frame) const { return (*call_.slots)[frame]; }
+
+  void check_frames() {
+    std::set<int> frames;
+    int count = 0;
+    for (const OrderEvent& event : events(order_)) {
+      if (!event.forward) continue;
+      for (int layer = 0; layer < layers_[event.chunk]; ++layer, ++count)
+        frames.insert(frame(event.chunk, event.microbatch, layer));
+    }
+    if (count == call_.samples && static_cast<int>(frames.size()) == count) return;
+    refuse("C23", "order", fmt::format("{} frames, {} different", count, frames.size()),
+           fmt::format("{}, one for each sample", call_.samples));
+  }
+
+  template <typename Visit>
+  void for_each_frame(Visit visit) const {
+    for (int chunk = 0; chunk < chunks_; ++chunk)
+      for (int m = 0; m < microbatches_; ++m)
+        for (int layer = 0; layer < layers_[chunk]; ++layer)
+          visit(frame(chunk, m, layer), prefix_[chunk] + layer);
+  }
+
+  void check_warm_up() {
+    std::map<std::int64_t, int> object_of_group;
+    for_each_frame([&](int frame, int module) {
+      const int object = call_.callables[module].object;
+      const auto [entry, is_new] = object_of_group.emplace(slot(frame)[kWarmUp], object);
+      if (entry->second == object) return;
+      refuse("C24", fmt::format("slot {}, field 5", frame),
+             fmt::format("group {} with another module", slot(frame)[kWarmUp]),
+             "one module object for a group");
+    });
+    if (call_.warm_up_iterations < 1) {
+      refuse("W11", "warm-up iterations", fmt::to_string(call_.warm_up_iterations), "at least 1");
+    }
+  }
+
+  void check_families() {
+    std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>> branches;
+    for_each_frame([&](int frame, int) {
+      const auto& s = slot(frame);
+      if (branches.emplace(s[kSlot], s[kChunk], s[kLayer], s[kBranch]).second) return;
+      refuse("L02", fmt::format("slot {}, field 2", frame), fmt::format("branch {}", s[kBranch]),
+             "a branch that its family has once");
+    });
+  }
+
+  // Runs of events with equal keys (direction, chunk of the plan, microbatch, slot, layers).
+  void check_lockstep() {
+    using Key = std::tuple<bool, std::int64_t, int, std::int64_t, int>;
+    std::optional<Key> last;
+    std::set<std::int64_t> branches;
+    for (const OrderEvent& event : events(order_)) {
+      const int layers = layers_[event.chunk];
+      if (layers == 0) {
+        last.reset();
+        continue;
+      }
+      const auto& s = slot(frame(event.chunk, event.microbatch, 0));
+      const Key key{event.forward, s[kChunk], event.microbatch, s[kSlot], layers};
+      if (last != key) branches.clear();
+      last = key;
+      if (branches.insert(s[kBranch]).second) continue;
+      refuse("K09a",
+             fmt::format("{} of chunk {}, microbatch {}", event.forward ? "forward" : "backward",
+                         event.chunk + 1, event.microbatch),
+             fmt::format("branch {} twice in a lockstep run", s[kBranch]), "different branches");
+    }
+  }
+
+  const CaptureCall& call_;
+  const bool has_slots_;
+  bool delayed_ = false;
+  bool training_ = true;
+  Order order_;  // events
+  int chunks_ = 0;
+  int microbatches_ = 0;
+  std::vector<int> layers_;  // of each chunk
+  std::vector<int> prefix_;  // of layers_
+};
+
+}  // namespace
+
+void check(const CaptureCall& call) { Checker(call).run(); }
+
+}  // namespace slotgraph

@@ -1,0 +1,76 @@
+// What a capture call says besides its tensors, and every rule of runtime.md 2.3 that needs no
+// tensors.
+#ifndef CORE_PLAN_CAPTURE_CALL_H_
+#define CORE_PLAN_CAPTURE_CALL_H_
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "core/order/entries.h"
+
+namespace slotgraph {
+
+// A plain value. Its slots are as a caller wrote them: any number of members each.
+struct CaptureCall {
+  struct Module {
+    int object = 0;  // equal numbers: the same module object
+    bool training = true;
+    bool has_hooks = false;  // forward, forward-pre or backward hooks
+  };
+  struct SameLayers {
+    int layers = 1;  // of every chunk
+  };
+
+  std::optional<OrderEntries> order;
+  // Layers of each chunk: not given, one number for all, or a list.
+  std::variant<std::monostate, SameLayers, std::vector<int>> layers;
+  std::vector<Module> callables;  // of each chunk and layer
+  int samples = 0;                // sample inputs: one for each chunk, microbatch and layer
+  std::optional<int> keyword_samples;
+  std::optional<std::vector<std::vector<std::int64_t>>> slots;  // their presence is slot mode
+  int warm_up_iterations = 3;
+  bool reuse_buffers = true;
+  bool pool_given = false;
+  // What the process says.
+  bool autocast_caches_weights = false;
+  bool native_allocator = true;  // else another allocator backend
+  bool memory_pools = true;      // user memory pools are supported
+  bool expandable_segments = false;
+  bool settings_can_change = true;  // allocator settings can be set while the process runs
+};
+
+// Terms: the whole entries of the order are its events; K is the largest chunk number among them
+// and M = floor(floor(events / K) / 2). layers[c], prefix[c] and the frame index prefix[c] * M + m
+// * layers[c] + l are those of runtime.md 1.3 and 1.4.
+//
+// Throws Error with the first broken rule, in this order:
+//   O01  an entry is zero, a positive fraction, no half, not finite, or has no chunk
+//   C01  autocast caches weights           C02  some modules train, some do not
+//   C03  events != K * M * 2, or none      C04  a delayed weight gradient without a list of layers,
+//                                               or with a chunk of other than one layer
+//   C05  the list has not K numbers, all >= 0; one number below 0; or neither and twice the samples
+//        are fewer than the events or no multiple of them
+//   C06  callables != sum of layers; samples != that * M; keyword samples != samples (in this
+//        order). Without an order only: samples != callables, keyword samples != samples
+// and, if slots are given,
+//   C07  the allocator is not the native one
+// and again for every call,
+//   C10  buffers are reused without an order        C11  ... outside training
+// and, if slots are given,
+//   C12  no order, or buffers are not reused (outside training C11 or C12, whichever comes first)
+//   OP5  a delayed weight gradient
+//   C13  a pool is given                   C14  no support for memory pools
+//   C15  slots != samples                  C16  a slot without exactly seven members
+//   C17  a module has hooks                C22  expandable segments that cannot be switched off
+//   C23  frames of the forward events != samples, or one twice (the index may reach another
+//   chunk's) O01, O02  as check_order of the events C24  two frames of one warm-up group (field 5)
+//   with different module objects W11  no warm-up iteration L02  a branch (field 2) twice in a
+//   family (fields 1, 3, 4) K09a a branch twice in a lockstep run of events (runtime.md 5.2)
+// Without slots C23 and what follows is not checked.
+void check(const CaptureCall& call);
+
+}  // namespace slotgraph
+
+#endif  // CORE_PLAN_CAPTURE_CALL_H_
