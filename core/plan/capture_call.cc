@@ -217,17 +217,19 @@ class Checker {
   // Runs of events with equal keys (direction, chunk of the plan, microbatch, slot, layers).
   void check_lockstep() {
     using Key = std::tuple<bool, std::int64_t, int, std::int64_t, int>;
-    std::optional<Key> last;
+    Key last;
+    bool in_run = false;
     std::set<std::int64_t> branches;
     for (const OrderEvent& event : events(order_)) {
       const int layers = layers_[event.chunk];
       if (layers == 0) {
-        last.reset();
+        in_run = false;
         continue;
       }
       const auto& s = slot(frame(event.chunk, event.microbatch, 0));
       const Key key{event.forward, s[kChunk], event.microbatch, s[kSlot], layers};
-      if (last != key) branches.clear();
+      if (!in_run || last != key) branches.clear();
+      in_run = true;
       last = key;
       if (branches.insert(s[kBranch]).second) continue;
       refuse("K09a",
