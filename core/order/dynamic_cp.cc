@@ -27,12 +27,12 @@ class Packing {
 
   // Adds the sample where the largest rank cost becomes smallest; among equals the smaller size
   // wins, then an existing group, then the older one. False if no place keeps all limits.
-  bool add(int sample, std::int64_t length) {
-    const int needed = static_cast<int>(needed_cp(length, limits_.cap, limits_.min_cp));
+  bool add(int sample, std::int64_t length, int needed) {
     if (groups_.empty()) {
       open(needed, sample, length);
       return true;
     }
+    if (used_ == limits_.ranks && static_cast<double>(length) > room_ + 1) return false;
     double lowest = 0;
     Group* best = nullptr;
     int opened = 0;
@@ -86,6 +86,9 @@ class Packing {
     group.tokens += static_cast<double>(length) / group.size;
     group.cost += cost_of(length, group.size);
     largest_ = std::max(largest_, group.cost);
+    room_ = 0;
+    for (const Group& each : groups_)
+      room_ = std::max(room_, (limits_.cap - each.tokens) * each.size);
   }
   void open(int size, int sample, std::int64_t length) {
     groups_.push_back({size, 0, 0, {}});
@@ -102,6 +105,7 @@ class Packing {
   std::vector<Group> groups_;
   int used_ = 0;  // ranks that have a group
   double largest_ = 0;
+  double room_ = 0;  // tokens of the longest sample that any group still takes
 };
 
 std::vector<int> longest_first(const std::vector<std::int64_t>& lengths) {
@@ -189,12 +193,15 @@ void align(const CpLimits& limits, CpSchedule& schedule) {
 CpSchedule greedy_schedule(const CpLimits& limits, const std::vector<std::int64_t>& lengths) {
   check_batch(limits, lengths);
   std::vector<int> remaining = longest_first(lengths);
+  std::vector<int> needed;
+  for (const std::int64_t length : lengths)
+    needed.push_back(static_cast<int>(needed_cp(length, limits.cap, limits.min_cp)));
   CpSchedule schedule;
   while (!remaining.empty()) {
     Packing packing(limits, lengths[remaining.front()]);
     std::vector<int> later;
     for (const int sample : remaining) {
-      if (!packing.add(sample, lengths[sample])) later.push_back(sample);
+      if (!packing.add(sample, lengths[sample], needed[sample])) later.push_back(sample);
     }
     remaining = std::move(later);
     schedule.push_back(packing.finish());
