@@ -7,15 +7,20 @@
 namespace slotgraph {
 
 Colouring dsatur(const ConflictGraph& graph) {
+  return dsatur(graph, std::vector<int>(graph.nodes()));
+}
+
+Colouring dsatur(const ConflictGraph& graph, const std::vector<int>& ranks) {
   const int nodes = graph.nodes();
   const int words = (nodes + 63) / 64;
-  // Saturation, degree and reversed node number in one key; a coloured node has none.
-  constexpr int kDegreeShift = 20, kSaturationShift = 40;
-  static_assert(kMostNodes <= 1 << kDegreeShift);
+  // Rank, saturation, degree and reversed node number in one key; a coloured node has none.
+  constexpr int kDegreeShift = 15, kSaturationShift = 30, kRankShift = 45;
+  static_assert(kMostNodes < 1 << kDegreeShift);
   std::vector<std::int64_t> keys(nodes);
   for (int node = 0; node < nodes; ++node) {
-    keys[node] =
-        (static_cast<std::int64_t>(graph.degree(node)) << kDegreeShift) + (nodes - 1 - node);
+    keys[node] = (static_cast<std::int64_t>(ranks[node]) << kRankShift) +
+                 (static_cast<std::int64_t>(graph.degree(node)) << kDegreeShift) +
+                 (nodes - 1 - node);
   }
   std::vector<std::uint64_t> taken(static_cast<std::size_t>(nodes) * words);  // by neighbours
   Colouring colouring(nodes);

@@ -14,6 +14,8 @@ using Colouring = std::vector<int>;  // of each node, from 0 without gaps
 // public planner breaks ties: most colours among the neighbours, then largest degree, then smallest
 // node; the smallest free colour. The graph has at most kMostNodes nodes.
 Colouring dsatur(const ConflictGraph& graph);
+// The same, nodes of a higher rank first. `ranks` has a number from 0 to kMostNodes of each node.
+Colouring dsatur(const ConflictGraph& graph, const std::vector<int>& ranks);
 
 // Number of colours; 0 without nodes.
 int colours_of(const Colouring& colouring);
