@@ -14,28 +14,6 @@
 namespace slotgraph {
 namespace {
 
-void check_bytes(const Plan& plan, const LayerBytes& bytes) {
-  const auto refuse = [](std::string where, std::string found, std::string expected) {
-    throw Error({"PK1", std::move(where), std::move(found), std::move(expected),
-                 "give one size for each layer of each chunk"});
-  };
-  if (bytes.size() != plan.layers_per_chunk.size()) {
-    refuse("bytes", fmt::format("{} chunks", bytes.size()), fmt::to_string(plan.chunks()));
-  }
-  for (int chunk = 0; chunk < plan.chunks(); ++chunk) {
-    const std::string where = fmt::format("bytes of chunk {}", chunk);
-    if (static_cast<int>(bytes[chunk].size()) != plan.layers_per_chunk[chunk]) {
-      refuse(where, fmt::format("{} layers", bytes[chunk].size()),
-             fmt::to_string(plan.layers_per_chunk[chunk]));
-    }
-    for (const std::int64_t each : bytes[chunk]) {
-      // Sums over kMostNodes frames stay far below 2^63.
-      if (each < 0 || each > std::int64_t{1} << 45)
-        refuse(where, fmt::to_string(each), "0 to 2^45 bytes");
-    }
-  }
-}
-
 // What colouring a plan needs to know.
 struct Problem {
   ConflictGraph conflicts;            // of frames
@@ -82,12 +60,36 @@ Problem make_problem(const Plan& plan, const LayerBytes& bytes, const Effort& ef
   bounds.peak_bytes = liveness.peak;
   bounds.clique_bytes = clique.weight;
   bounds.clique_heaviest = clique.heaviest;
-  bounds.layered_bytes = layered_bound(plan, bytes, liveness.together, effort.clique_steps);
+  bounds.layered_bytes =
+      std::max({layered_bound(plan, bytes, liveness.together, effort.clique_steps), clique.weight,
+                liveness.peak});
   return {frame_conflicts(liveness.together, plan.layers_per_chunk, plan.ring_length),
           std::move(weights), bounds};
 }
 
 }  // namespace
+
+void check_bytes(const Plan& plan, const LayerBytes& bytes) {
+  const auto refuse = [](std::string where, std::string found, std::string expected) {
+    throw Error({"PK1", std::move(where), std::move(found), std::move(expected),
+                 "give one size for each layer of each chunk"});
+  };
+  if (bytes.size() != plan.layers_per_chunk.size()) {
+    refuse("bytes", fmt::format("{} chunks", bytes.size()), fmt::to_string(plan.chunks()));
+  }
+  for (int chunk = 0; chunk < plan.chunks(); ++chunk) {
+    const std::string where = fmt::format("bytes of chunk {}", chunk);
+    if (static_cast<int>(bytes[chunk].size()) != plan.layers_per_chunk[chunk]) {
+      refuse(where, fmt::format("{} layers", bytes[chunk].size()),
+             fmt::to_string(plan.layers_per_chunk[chunk]));
+    }
+    for (const std::int64_t each : bytes[chunk]) {
+      // Sums over kMostNodes frames stay far below 2^63.
+      if (each < 0 || each > std::int64_t{1} << 45)
+        refuse(where, fmt::to_string(each), "0 to 2^45 bytes");
+    }
+  }
+}
 
 const char* name_of(SizeSet set) {
   switch (set) {
@@ -146,6 +148,16 @@ PackingScore score(const Plan& plan, const LayerBytes& bytes, const Effort& effo
   result.arena_bytes = cost_of(colours, problem.weights);
   result.optimal = result.arena_bytes <= result.layered_bytes;
   return result;
+}
+
+std::vector<RingCost> ring_costs(const PlanRequest& request, const LayerBytes& bytes, int longest,
+                                 const Effort& effort) {
+  std::vector<RingCost> costs;
+  PlanRequest next = request;
+  for (next.ring_length = shortest_ring(request.shape, request.counts); next.ring_length <= longest;
+       ++next.ring_length)
+    costs.push_back({next.ring_length, pack(make_plan(next), bytes, effort).score});
+  return costs;
 }
 
 }  // namespace slotgraph

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/plan/plan.h"
+#include "core/plan/planner.h"
 
 namespace slotgraph {
 
@@ -53,12 +54,24 @@ struct PackedPlan {
   PackingScore score;
 };
 
+// Throws Error PK1 unless `bytes` has one number, 0 to 2^45, for each layer of each chunk.
+void check_bytes(const Plan& plan, const LayerBytes& bytes);
+
 // Gives the frames of a checked plan new colours that cost few bytes; all other fields stay. Throws
-// Error PK1 unless `bytes` has one number, at least 0, for each layer of each chunk.
+// Error as check_bytes.
 PackedPlan pack(Plan plan, const LayerBytes& bytes, const Effort& effort);
 
 // What the plan's own colours cost.
 PackingScore score(const Plan& plan, const LayerBytes& bytes, const Effort& effort);
+
+// What each ring length costs, from the shortest to `longest`: a longer ring has more graphs, and
+// may need fewer bytes (planner.md 2.4).
+struct RingCost {
+  int ring_length = 0;
+  PackingScore score;
+};
+std::vector<RingCost> ring_costs(const PlanRequest& request, const LayerBytes& bytes, int longest,
+                                 const Effort& effort);
 
 }  // namespace slotgraph
 

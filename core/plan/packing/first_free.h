@@ -1,0 +1,70 @@
+// Slots chosen while a step runs: a microbatch takes the first slot of its chunk that is free
+// (planner.md 2.5b), instead of its number modulo the ring.
+//
+// Frames then live in intervals, and arenas can be as few as frames live at once, whatever the
+// ring; the price is that a chunk may have more slots, each with graphs of its own. The choice is
+// local to a rank: it depends on the rank's order only.
+#ifndef CORE_PLAN_PACKING_FIRST_FREE_H_
+#define CORE_PLAN_PACKING_FIRST_FREE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/plan/packing/packing.h"
+#include "core/plan/plan.h"
+
+namespace slotgraph {
+
+struct FirstFreePlan {
+  std::string name;
+  PipelineShape shape;
+  std::vector<int> layers_per_chunk;
+  std::vector<int> cp_sizes;
+  std::vector<int> covered_counts;
+  std::vector<std::int64_t> arena_bytes;  // of each saved arena
+  std::vector<int> slots_of_chunk;
+  // In emission order: variant, chunk, slot, layer; the seven fields as in Plan.
+  std::vector<Slot> slots;
+
+  int variants() const { return static_cast<int>(cp_sizes.size()); }
+  int chunks() const { return static_cast<int>(layers_per_chunk.size()); }
+};
+
+// The rule of the choice, for planners, checkers and runtimes: a slot is free if all its arenas
+// are, and if it was not the slot of the last backward event, whose gradient may still be read.
+class FirstFreeChooser {
+ public:
+  explicit FirstFreeChooser(const FirstFreePlan& plan);
+  // The first free slot of the chunk, which then is live; -1 if none is free.
+  int forward(int chunk);
+  // The slot of the chunk's oldest live microbatch, which then is free. One must be live.
+  int backward(int chunk);
+  // Arena of a layer of a slot.
+  int arena(int chunk, int slot, int layer) const;
+
+ private:
+  const FirstFreePlan& plan_;
+  std::vector<int> first_slot_;           // of each chunk, in the list of variant 0
+  std::vector<char> used_;                // arenas
+  std::vector<std::vector<int>> live_;    // slots of each chunk, oldest first
+  int last_chunk_ = -1, last_slot_ = -1;  // of the last backward
+};
+
+struct PackedFirstFree {
+  FirstFreePlan plan;
+  PackingScore score;  // clique_bytes equals peak_bytes: live sets are all that conflicts
+};
+
+// Plans slots and arenas for the shape, counts and variants of `plan`, whose own slots and ring do
+// not matter. Throws Error as check_bytes.
+PackedFirstFree pack_first_free(const Plan& plan, const LayerBytes& bytes);
+
+// Replays every covered count. Throws Error: FF1 counts or arenas out of range, FF2 no slot is
+// free, FF3 an arena is too small, FF4 two live frames share an arena, FF5 consecutive backwards
+// share a gradient colour.
+void check(const FirstFreePlan& plan, const LayerBytes& bytes);
+
+}  // namespace slotgraph
+
+#endif  // CORE_PLAN_PACKING_FIRST_FREE_H_
