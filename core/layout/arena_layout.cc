@@ -1,0 +1,72 @@
+#include "core/layout/arena_layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace slotgraph {
+namespace {
+
+std::vector<Surface> surfaces_of(const std::vector<BranchTensors>& branches,
+                                 std::vector<SurfaceTensor> BranchTensors::*tensors) {
+  std::vector<Surface> surfaces;
+  for (const BranchTensors& each : branches)
+    surfaces.push_back({each.family, each.branch, each.*tensors});
+  return surfaces;
+}
+
+std::vector<StagedBranch> staged(const std::vector<BranchTensors>& branches) {
+  std::vector<StagedBranch> result;
+  for (const BranchTensors& each : branches) {
+    result.push_back({each.saved_arena, each.inputs.front(), {}, each.module_state});
+    for (std::size_t i = 1; i < each.inputs.size(); ++i)
+      result.back().other_inputs.push_back(each.inputs[i].storage);
+  }
+  return result;
+}
+
+std::vector<Boundary> boundaries_of(const BranchTensors& branch) {
+  std::vector<Boundary> boundaries;
+  for (int i = 0; i < static_cast<int>(branch.inputs.size()); ++i) {
+    boundaries.push_back({Boundary::Kind::kInput, i, branch.inputs[i], branch.input_versions[i]});
+  }
+  for (int i = 0; i < static_cast<int>(branch.outputs.size()); ++i) {
+    if (branch.outputs[i].kind == SurfaceTensor::Kind::kNone) continue;
+    boundaries.push_back(
+        {Boundary::Kind::kOutput, i, branch.outputs[i].tensor, branch.output_versions[i]});
+  }
+  return boundaries;
+}
+
+void raise(std::map<int, std::int64_t>& arenas, int arena, std::int64_t need) {
+  if (need == 0) return;
+  std::int64_t& bytes = arenas[arena];
+  bytes = std::max(bytes, need);
+}
+
+}  // namespace
+
+ArenaLayout lay_out(const std::vector<BranchTensors>& branches) {
+  for (std::size_t i = 0; i < branches.size(); ++i) {
+    if (!branches[i].inputs.empty()) continue;
+    throw Error({"C25", fmt::format("branch {}", i), "no input", "a leading tensor", "pass one"});
+  }
+  check_families(surfaces_of(branches, &BranchTensors::outputs));
+  check_families(surfaces_of(branches, &BranchTensors::user_gradients));
+  ArenaLayout layout;
+  layout.staging = plan_staging(staged(branches));
+  for (const BranchTensors& branch : branches) {
+    BranchLayout each;
+    each.outputs = lay_out_outputs(branch.outputs);
+    each.saved = lay_out_saved(branch.saved, boundaries_of(branch), each.outputs);
+    each.user_gradients = lay_out_gradients(branch.user_gradients);
+    raise(layout.saved_arenas, branch.saved_arena, each.need());
+    raise(layout.user_grad_arenas, branch.user_grad_arena, each.user_gradients.bytes);
+    layout.branches.push_back(std::move(each));
+  }
+  return layout;
+}
+
+}  // namespace slotgraph
