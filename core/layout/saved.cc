@@ -17,7 +17,6 @@ namespace {
 struct Anchor {
   SavedPlace::Region region;
   std::int64_t origin;
-  bool operator==(const Anchor&) const = default;
 };
 
 Anchor anchor_of(const Boundary& boundary, const SurfaceLayout& outputs) {
@@ -77,25 +76,20 @@ class Layout {
     return groups;
   }
 
+  // Members that observe a boundary of the whole cluster all observe the same one: it contains each
+  // of them, so each prefers the first of those by the same order.
   std::optional<Anchor> resolve(const Component& component) const {
-    std::optional<Anchor> result;
     for (const int member : component.members) {
       const auto observed = observe(saved_[member], boundaries_);
       if (!observed) continue;
       const Boundary& boundary = boundaries_[*observed];
       // Other inputs may sit in buffers that their caller uses again before the backward.
       const bool keeps = boundary.kind == Boundary::Kind::kOutput || boundary.index == 0;
-      if (!keeps || boundary.version != saved_[member].version ||
-          !range_of(boundary.tensor).contains(covered(component)))
-        continue;
-      const Anchor anchor = anchor_of(boundary, outputs_);
-      if (result && *result != anchor) {
-        throw Error({"L09", fmt::format("saved tensor {}", member), "two boundaries of its cluster",
-                     "one", "return or pass one of them only"});
-      }
-      result = anchor;
+      if (keeps && boundary.version == saved_[member].version &&
+          range_of(boundary.tensor).contains(covered(component)))
+        return anchor_of(boundary, outputs_);
     }
-    return result;
+    return std::nullopt;
   }
 
   // The bytes of its members, without the rounding of its begin.

@@ -50,7 +50,7 @@ struct SavedLayout {
 // `outputs` are the branch's, and `boundaries` name their indices. A cluster that one member's
 // boundary covers whole lies in that boundary, if it is an output or the leading input and of the
 // member's version; the others follow the outputs, largest first. Throws Error: L08 an offset that
-// is no multiple of the item, L09 two boundaries for one cluster, or one that is in no arena.
+// is no multiple of the item, L09 a boundary that is in no arena.
 SavedLayout lay_out_saved(const std::vector<SavedTensor>& saved,
                           const std::vector<Boundary>& boundaries, const SurfaceLayout& outputs);
 
