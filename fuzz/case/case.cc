@@ -1,12 +1,11 @@
 #include "fuzz/case/case.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 
+#include "core/digest.h"
 #include "core/error.h"
 #include "core/plan/json/plan_json.h"
 
@@ -128,16 +127,6 @@ Case read_case(const std::string& path) {
   return case_from_json(JsonReader(json, path));
 }
 
-std::string digest(const Case& value) {
-  const std::string text = to_json(value).dump();
-  std::array<unsigned char, EVP_MAX_MD_SIZE> bytes{};
-  unsigned int size = 0;
-  if (EVP_Digest(text.data(), text.size(), bytes.data(), &size, EVP_sha256(), nullptr) != 1) {
-    throw std::runtime_error("SHA-256 is not available");
-  }
-  std::string hex;
-  for (unsigned int i = 0; i < size; ++i) hex += fmt::format("{:02x}", bytes[i]);
-  return hex;
-}
+std::string digest(const Case& value) { return sha256(to_json(value).dump()); }
 
 }  // namespace slotgraph::fuzz
