@@ -5,15 +5,12 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/exit_code.h"
 #include "core/record/files.h"
 #include "reports/render.h"
 
 namespace slotgraph::reports {
 namespace {
-
-constexpr int kUsage = 64;
-constexpr int kInternal = 70;
-constexpr int kInputOutput = 74;
 
 int run(int argc, char** argv) {
   CLI::App app("Renders the records of campaigns: junit.xml for CI, summary.md for people.",
@@ -29,7 +26,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsage;
+    return app.exit(error) == 0 ? kHolds : kUsage;
   }
   std::vector<Record> records;
   for (const std::string& input : inputs) {
@@ -40,7 +37,7 @@ int run(int argc, char** argv) {
   write_file(folder + "/junit.xml", junit(records));
   write_file(folder + "/summary.md", markdown(records));
   fmt::print("{} records: {}/summary.md, {}/junit.xml\n", records.size(), folder, folder);
-  return 0;
+  return kHolds;
 }
 
 }  // namespace
@@ -52,9 +49,9 @@ int main(int argc, char** argv) {
     return reports::run(argc, argv);
   } catch (const slotgraph::Error& error) {
     fmt::print(stderr, "reports: {}\n", error.what());
-    return error.rule() == "F03" ? reports::kInputOutput : reports::kUsage;
+    return error.rule() == "F03" ? slotgraph::kInputOutput : slotgraph::kUsage;
   } catch (const std::exception& error) {
     fmt::print(stderr, "reports: internal error: {}\n", error.what());
-    return reports::kInternal;
+    return slotgraph::kInternal;
   }
 }

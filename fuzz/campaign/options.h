@@ -5,18 +5,9 @@
 #include <cstdint>
 #include <string>
 
-namespace slotgraph::fuzz {
+#include "core/exit_code.h"
 
-// Exit codes of every slotgraph program.
-enum ExitCode {
-  kHolds = 0,
-  kViolated = 1,
-  kUnknown = 2,
-  kStopped = 3,
-  kUsage = 64,
-  kInternal = 70,
-  kInputOutput = 74,
-};
+namespace slotgraph::fuzz {
 
 struct Options {
   std::uint64_t seed = 1;

@@ -1,0 +1,122 @@
+#include "core/plan/tool/explain.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "core/error.h"
+
+namespace slotgraph {
+namespace {
+
+// One life of a frame in an order: from its forward to its backward.
+struct Life {
+  int microbatch;
+  int begin;
+  int end;
+};
+
+std::vector<Life> lives_of(const Plan& plan, const Order& order, const Frame& frame) {
+  std::vector<Life> lives;
+  std::vector<OrderEvent> all = events(order);
+  for (int i = 0; i < static_cast<int>(all.size()); ++i) {
+    const OrderEvent& event = all[i];
+    if (event.chunk != frame.chunk || event.microbatch % plan.ring_length != frame.slot) continue;
+    if (event.forward) lives.push_back({event.microbatch, i, i});
+    for (Life& life : lives)
+      if (!event.forward && life.microbatch == event.microbatch) life.end = i;
+  }
+  return lives;
+}
+
+std::optional<Overlap> overlap_in(const Plan& plan, const Order& order, int microbatches,
+                                  bool is_capture, const Frame& a, const Frame& b) {
+  const std::vector<Life> lives_of_b = lives_of(plan, order, b);
+  for (const Life& x : lives_of(plan, order, a)) {
+    for (const Life& y : lives_of_b) {
+      const int begin = std::max(x.begin, y.begin), end = std::min(x.end, y.end);
+      if (begin < end)
+        return Overlap{microbatches, is_capture, begin, end, x.microbatch, y.microbatch};
+    }
+  }
+  return std::nullopt;
+}
+
+const Slot& slot_of(const Plan& plan, const Frame& frame) {
+  return plan.slots[plan.frame(frame.chunk, frame.slot, frame.layer)];
+}
+
+std::string name_of(const Frame& frame) {
+  return fmt::format("chunk {}, slot {}, layer {}", frame.chunk, frame.slot, frame.layer);
+}
+
+// The first frame of the other's arena that is live together with this one.
+std::optional<Frame> obstacle(const Plan& plan, const Frame& frame, int arena) {
+  for (int i = 0; i < plan.frames(); ++i) {
+    const Slot& slot = plan.slots[i];
+    const Frame other{slot.model_chunk, slot.physical_slot, slot.layer};
+    if (slot.saved_arena_id == arena && other != frame && find_overlap(plan, frame, other))
+      return other;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Frame frame_from(const std::string& text, const Plan& plan) {
+  Frame frame;
+  int read = 0;
+  const bool parsed = std::sscanf(text.c_str(), "%d,%d,%d%n", &frame.chunk, &frame.slot,
+                                  &frame.layer, &read) == 3 &&
+                      read == static_cast<int>(text.size());
+  const bool exists = parsed && frame.chunk >= 0 && frame.chunk < plan.chunks() &&
+                      frame.slot >= 0 && frame.slot < plan.ring_length && frame.layer >= 0 &&
+                      frame.layer < plan.layers_per_chunk[frame.chunk];
+  if (!exists) {
+    throw Error({"T01", "frame", "`" + text + "`",
+                 fmt::format("CHUNK,SLOT,LAYER from 0, with slots below {} and layers {}",
+                             plan.ring_length, plan.layers_per_chunk),
+                 "name a frame of the plan"});
+  }
+  return frame;
+}
+
+std::optional<Overlap> find_overlap(const Plan& plan, const Frame& a, const Frame& b) {
+  for (const int count : plan.covered_counts) {
+    if (auto found = overlap_in(plan, training_order(plan.shape, count), count, false, a, b))
+      return found;
+  }
+  return overlap_in(plan, plan.base_order, plan.ring_length, true, a, b);
+}
+
+std::string explain(const Plan& plan, const Frame& a, const Frame& b) {
+  const int arena_a = slot_of(plan, a).saved_arena_id, arena_b = slot_of(plan, b).saved_arena_id;
+  std::string text = fmt::format("{}: arena {}, gradient arena {}\n{}: arena {}, gradient arena {}\n",
+                                 name_of(a), arena_a, slot_of(plan, a).user_grad_arena_id,
+                                 name_of(b), arena_b, slot_of(plan, b).user_grad_arena_id);
+  if (a == b) return text + "They are one frame: its variants share, as one is live at a time.\n";
+  if (const auto overlap = find_overlap(plan, a, b)) {
+    text += fmt::format(
+        "Live together in the {} of {} microbatches, from event {} to {} (microbatches {} and {}): "
+        "they must not share.\n",
+        overlap->is_capture ? "capture order" : "order", overlap->microbatches, overlap->begin,
+        overlap->end, overlap->microbatch_a, overlap->microbatch_b);
+    return text + (arena_a == arena_b ? "They share: the plan is broken.\n" : "They do not.\n");
+  }
+  text += fmt::format("Never live together, in the orders of {} microbatches and in that of the "
+                      "capture: they may share.\n",
+                      fmt::join(plan.covered_counts, ", "));
+  if (arena_a == arena_b) return text + "They share.\n";
+  const auto of_b = obstacle(plan, a, arena_b), of_a = obstacle(plan, b, arena_a);
+  const auto because = [](const Frame& mover, int arena, const std::optional<Frame>& other) {
+    return other ? fmt::format("- {} cannot be in arena {}: {} is live together with it\n",
+                               name_of(mover), arena, name_of(*other))
+                 : fmt::format("- {} could be in arena {}\n", name_of(mover), arena);
+  };
+  return text + "They do not:\n" + because(a, arena_b, of_b) + because(b, arena_a, of_a);
+}
+
+}  // namespace slotgraph
