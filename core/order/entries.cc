@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
-#include <limits>
 
 #include "core/error.h"
 
@@ -51,20 +50,26 @@ void check_slot_communication(const PipelineShape& shape, const Communication& c
   }
 }
 
+bool is_delayed_weight_gradient(double entry) {
+  return entry < -1 && entry > -kMostEvents && std::ceil(entry) - entry == 0.5;
+}
+
+bool is_event(double entry) {
+  return entry == std::trunc(entry) && entry != 0 && std::abs(entry) <= kMostEvents;
+}
+
 Order slot_order(const OrderEntries& entries) {
   Order order;
   order.reserve(entries.size());
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const double entry = entries[i];
     const std::string where = fmt::format("order, entry {}", i);
-    if (entry < 0 && std::ceil(entry) - entry == 0.5) {
+    if (is_delayed_weight_gradient(entry)) {
       throw Error({"OP5", where, fmt::format("{}, a delayed weight gradient", entry),
                    "forwards and backwards only",
                    "capture without slots, or switch the delay off"});
     }
-    const bool whole = std::isfinite(entry) && entry == std::trunc(entry) && entry != 0 &&
-                       std::abs(entry) <= std::numeric_limits<int>::max();
-    if (!whole) {
+    if (!is_event(entry)) {
       throw Error({"O01", where, fmt::format("{}", entry), "a signed chunk number from 1",
                    "correct the order"});
     }

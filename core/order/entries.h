@@ -26,6 +26,11 @@ struct Communication {
 // overlap, OP5 delayed weight gradients). Shape as in training_order.
 void check_slot_communication(const PipelineShape& shape, const Communication& communication);
 
+// What an entry is; if neither, it means nothing: zero, another fraction, not finite, or a chunk
+// number beyond kMostEvents.
+bool is_event(double entry);  // a signed chunk number
+bool is_delayed_weight_gradient(double entry);
+
 // The order for slots. Throws Error: OP5 a delayed weight gradient, O01 an entry that is neither it
 // nor a signed chunk number.
 Order slot_order(const OrderEntries& entries);

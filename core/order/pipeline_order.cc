@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 
 #include "core/error.h"
@@ -27,6 +28,11 @@ void check_shape(const PipelineShape& shape, int microbatches) {
     refuse("microbatch_group_size", shape.microbatch_group_size, "at least 1");
   }
   if (microbatches < 1) refuse("microbatches", microbatches, "at least 1");
+  if (microbatches > kMostEvents / 2 / shape.chunks()) {
+    refuse(
+        "microbatches", microbatches,
+        fmt::format("at most {} for {} chunks", kMostEvents / 2 / shape.chunks(), shape.chunks()));
+  }
 }
 
 bool feeds_the_pipeline(const PipelineShape& shape, int microbatches) {
@@ -42,9 +48,10 @@ std::vector<int> chunk_table(const PipelineShape& shape, int microbatches) {
   const int group = shape.virtual_stages == 0 ? microbatches : shape.microbatch_group_size;
   std::vector<int> table;
   table.reserve(static_cast<std::size_t>(microbatches) * shape.chunks());
-  for (int first = 0; first < microbatches; first += group) {
+  for (int first = 0; first < microbatches;) {
     const int size = std::min(group, microbatches - first);
     for (int chunk = 0; chunk < shape.chunks(); ++chunk) table.insert(table.end(), size, chunk);
+    first += size;
   }
   return table;
 }
@@ -53,11 +60,11 @@ std::vector<int> chunk_table(const PipelineShape& shape, int microbatches) {
 
 int warm_up_forwards(const PipelineShape& shape, int total) {
   if (shape.pipeline_size == 1) return 0;
-  const int distance = shape.pipeline_size - shape.rank - 1;
-  const int forwards = shape.virtual_stages == 0 ? distance
-                                                 : 2 * distance + (shape.virtual_stages - 1) *
-                                                                      shape.microbatch_group_size;
-  return std::min(forwards, total);
+  const std::int64_t distance = std::int64_t{shape.pipeline_size} - shape.rank - 1;
+  const std::int64_t groups =
+      std::int64_t{shape.virtual_stages - 1} * std::int64_t{shape.microbatch_group_size};
+  const std::int64_t forwards = shape.virtual_stages == 0 ? distance : 2 * distance + groups;
+  return static_cast<int>(std::min<std::int64_t>(forwards, total));
 }
 
 bool is_legal(const PipelineShape& shape, int microbatches) {

@@ -21,8 +21,11 @@ struct PipelineShape {
   bool operator==(const PipelineShape&) const = default;
 };
 
-// 1F1B or interleaved order for `microbatches` (>= 1). Throws Error: OP1 shape out of range, OP2
-// the preconditions P <= N <= M and M mod N = 0 or >= P of the interleaved schedule.
+inline constexpr int kMostEvents = 1 << 24;  // of one order
+
+// 1F1B or interleaved order for `microbatches` (>= 1). Throws Error: OP1 shape or number of
+// events out of range, OP2 the preconditions P <= N <= M and M mod N = 0 or >= P of the interleaved
+// schedule.
 Order training_order(const PipelineShape& shape, int microbatches);
 
 // The same construction without the precondition OP2: the order of a capture, whose number of

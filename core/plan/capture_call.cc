@@ -21,10 +21,6 @@ namespace {
   throw Error({rule, std::move(where), std::move(found), std::move(expected), std::move(advice)});
 }
 
-bool is_delayed_weight_gradient(double entry) {
-  return entry < 0 && std::ceil(entry) - entry == 0.5;
-}
-
 enum Field { kBranch = 2, kSlot = 1, kChunk = 3, kLayer = 4, kWarmUp = 5 };
 
 // Checks rule after rule; what later rules need is filled in by earlier ones.
@@ -51,15 +47,19 @@ class Checker {
  private:
   void check_entries() {
     if (!call_.order) return;
-    for (std::size_t i = 0; i < call_.order->size(); ++i) {
-      const double entry = (*call_.order)[i];
-      if (is_delayed_weight_gradient(entry) && entry < -1) {
-        delayed_ = true;
-      } else {
-        order_.push_back(slot_order({entry}).front());
-      }
+    const OrderEntries& entries = *call_.order;
+    for (const double entry : entries) {
+      if (!is_event(entry)) continue;
+      order_.push_back(static_cast<int>(entry));
+      chunks_ = std::max(chunks_, std::abs(order_.back()));
     }
-    for (const int entry : order_) chunks_ = std::max(chunks_, std::abs(entry));
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      if (is_event(entries[i])) continue;
+      delayed_ = is_delayed_weight_gradient(entries[i]) && entries[i] >= -chunks_ - 0.5;
+      if (delayed_) continue;
+      refuse("O01", fmt::format("order, entry {}", i), fmt::format("{}", entries[i]),
+             fmt::format("+c, -c, or -c - 0.5 with a chunk c from 1 to {}", chunks_));
+    }
   }
 
   void check_modes() {
@@ -76,7 +76,7 @@ class Checker {
   void check_order_length() {
     const int events = static_cast<int>(order_.size());
     microbatches_ = chunks_ == 0 ? 0 : events / chunks_ / 2;
-    if (events > 0 && events == chunks_ * microbatches_ * 2) return;
+    if (events > 0 && events == std::int64_t{chunks_} * microbatches_ * 2) return;
     refuse("C03", "order", fmt::format("{} events for {} chunks", events, chunks_),
            "an even number of events for each chunk, the same for all");
   }
@@ -99,7 +99,7 @@ class Checker {
       layers_.assign(chunks_, same->layers);
     } else {
       const int events = static_cast<int>(order_.size());
-      const int twice = 2 * call_.samples;
+      const std::int64_t twice = 2 * std::int64_t{call_.samples};
       if (twice < events || twice % events != 0) {
         refuse("C05", "samples", fmt::format("{} for {} events", call_.samples, events),
                "a multiple of half the events, or layers given");
@@ -107,16 +107,21 @@ class Checker {
       layers_.assign(chunks_, call_.samples / chunks_ / microbatches_);
     }
     prefix_.assign(1, 0);
-    for (const int layers : layers_) prefix_.push_back(prefix_.back() + layers);
+    for (const int layers : layers_) {
+      const std::int64_t sum = std::int64_t{prefix_.back()} + layers;
+      // The sum of a call whose counts fit is a size of its lists; what is larger stays too large.
+      prefix_.push_back(static_cast<int>(std::min<std::int64_t>(sum, kMostEvents)));
+    }
   }
 
   void check_counts() {
     const int callables = static_cast<int>(call_.callables.size());
-    const auto require = [](const char* what, int found, int expected) {
+    const auto require = [](const char* what, std::int64_t found, std::int64_t expected) {
       if (found != expected) refuse("C06", what, fmt::to_string(found), fmt::to_string(expected));
     };
     if (call_.order) require("callables", callables, prefix_.back());
-    require("samples", call_.samples, call_.order ? prefix_.back() * microbatches_ : callables);
+    require("samples", call_.samples,
+            call_.order ? std::int64_t{prefix_.back()} * microbatches_ : callables);
     if (call_.keyword_samples) require("keyword samples", *call_.keyword_samples, call_.samples);
   }
 

@@ -46,7 +46,9 @@ struct CaptureCall {
 // * layers[c] + l are those of runtime.md 1.3 and 1.4.
 //
 // Throws Error with the first broken rule, in this order:
-//   O01  an entry is zero, a positive fraction, no half, not finite, or has no chunk
+//   O01  an entry is neither an event nor a delayed weight gradient (entries.h), or a delayed
+//   weight
+//        gradient of a chunk above K
 //   C01  autocast caches weights           C02  some modules train, some do not
 //   C03  events != K * M * 2, or none      C04  a delayed weight gradient without a list of layers,
 //                                               or with a chunk of other than one layer

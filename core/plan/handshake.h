@@ -16,7 +16,7 @@ inline constexpr int kPlanSchema = 1;  // of the seven fields and of what the di
 //   "capture-order"   frames that are live together only while capturing share no arena
 //   "short-groups"    it covers counts whose last microbatch group is short
 //   "empty-chunks"    chunks without layers take part in orders and gradient colours
-// The plan must hold check(), or be one of the public planner that breaks PL04 or PL05 only.
+// The plan must hold check_structure. Throws Error PL14 if its base order does not fit its ring.
 std::vector<std::string> capabilities_of(const Plan& plan);
 
 struct Handshake {

@@ -19,6 +19,37 @@ namespace {
   throw Error({rule, std::move(where), std::move(found), std::move(expected), "correct the plan"});
 }
 
+void check_ranges(const Plan& plan) {
+  if (plan.ring_length < 1)
+    refuse("PL00", "ring_length", fmt::to_string(plan.ring_length), "at least 1");
+  if (plan.cp_sizes.empty()) refuse("PL00", "cp_sizes", "none", "at least one");
+  for (std::size_t v = 0; v < plan.cp_sizes.size(); ++v) {
+    if (plan.cp_sizes[v] >= 1 && (v == 0 || plan.cp_sizes[v] < plan.cp_sizes[v - 1])) continue;
+    refuse("PL00", "cp_sizes", fmt::format("{}", plan.cp_sizes), "positive, descending sizes");
+  }
+  if (plan.chunks() != plan.shape.chunks()) {
+    refuse("PL00", "layers_per_chunk", fmt::format("{} chunks", plan.chunks()),
+           fmt::to_string(plan.shape.chunks()));
+  }
+  for (const int layers : plan.layers_per_chunk) {
+    if (layers >= 0 && layers <= kMostLayers) continue;
+    refuse("PL00", "layers_per_chunk", fmt::to_string(layers), fmt::format("0 to {}", kMostLayers));
+  }
+  if (plan.covered_counts.empty())
+    refuse("PL00", "covered_microbatch_counts", "none", "at least one");
+  for (std::size_t i = 1; i < plan.covered_counts.size(); ++i) {
+    if (plan.covered_counts[i] > plan.covered_counts[i - 1]) continue;
+    refuse("PL00", "covered_microbatch_counts", fmt::format("{}", plan.covered_counts),
+           "ascending counts");
+  }
+}
+
+void check_counts(const Plan& plan) {
+  for (const int count : plan.covered_counts) {
+    if (!is_legal(plan.shape, count)) training_order(plan.shape, count);  // throws the reason
+  }
+}
+
 void check_numbers(const Plan& plan) {
   const std::int64_t branches =
       std::int64_t{plan.variants()} * plan.ring_length * std::int64_t{plan.layers()};
@@ -83,13 +114,17 @@ void check_range(const Plan& plan) {
 }
 
 void check_emission(const Plan& plan) {
+  for (std::size_t i = 0; i < plan.slots.size(); ++i) {
+    const int chunk = plan.slots[i].model_chunk;
+    if (chunk >= plan.chunks() || plan.layers_per_chunk[chunk] > 0) continue;
+    refuse("PL09", fmt::format("slot {}", i), fmt::format("chunk {}", chunk),
+           "a chunk that has layers");
+  }
   for_each_place(plan, [&](const Place& place, const Slot& slot) {
     if (slot.model_chunk == place.chunk && slot.physical_slot == place.slot &&
         slot.layer == place.layer)
       return;
-    const bool empty =
-        slot.model_chunk < plan.chunks() && plan.layers_per_chunk[slot.model_chunk] == 0;
-    refuse(empty ? "PL09" : "PL13", fmt::format("slot {}", place.index),
+    refuse("PL13", fmt::format("slot {}", place.index),
            fmt::format("chunk {}, slot {}, layer {}", slot.model_chunk, slot.physical_slot,
                        slot.layer),
            fmt::format("chunk {}, slot {}, layer {} in emission order", place.chunk, place.slot,
@@ -233,40 +268,25 @@ int Plan::branch(int variant, int chunk, int physical_slot, int layer) const {
 }
 
 void check_shape(const Plan& plan) {
-  if (plan.ring_length < 1)
-    refuse("PL00", "ring_length", fmt::to_string(plan.ring_length), "at least 1");
-  if (plan.cp_sizes.empty()) refuse("PL00", "cp_sizes", "none", "at least one");
-  for (std::size_t v = 0; v < plan.cp_sizes.size(); ++v) {
-    if (plan.cp_sizes[v] >= 1 && (v == 0 || plan.cp_sizes[v] < plan.cp_sizes[v - 1])) continue;
-    refuse("PL00", "cp_sizes", fmt::format("{}", plan.cp_sizes), "positive, descending sizes");
+  check_ranges(plan);
+  check_counts(plan);
+}
+
+void check_structure(const Plan& plan) {
+  check_ranges(plan);
+  check_numbers(plan);
+  check_counts(plan);
+  if (plan.layers() > 0) {  // a rank with nothing to capture has no slots
+    check_range(plan);
+    check_emission(plan);
+    check_families(plan);
   }
-  if (plan.chunks() != plan.shape.chunks()) {
-    refuse("PL00", "layers_per_chunk", fmt::format("{} chunks", plan.chunks()),
-           fmt::to_string(plan.shape.chunks()));
-  }
-  for (const int layers : plan.layers_per_chunk) {
-    if (layers < 0) refuse("PL00", "layers_per_chunk", fmt::to_string(layers), "at least 0");
-  }
-  if (plan.covered_counts.empty())
-    refuse("PL00", "covered_microbatch_counts", "none", "at least one");
-  for (std::size_t i = 0; i < plan.covered_counts.size(); ++i) {
-    const int count = plan.covered_counts[i];
-    if (i > 0 && count <= plan.covered_counts[i - 1]) {
-      refuse("PL00", "covered_microbatch_counts", fmt::format("{}", plan.covered_counts),
-             "ascending counts");
-    }
-    if (!is_legal(plan.shape, count)) training_order(plan.shape, count);  // throws the reason
-  }
+  check_order(plan.base_order, plan.chunks());
 }
 
 void check(const Plan& plan) {
-  check_shape(plan);
-  check_numbers(plan);
-  if (plan.layers() == 0) return;  // a rank with nothing to capture makes no plan
-  check_range(plan);
-  check_emission(plan);
-  check_families(plan);
-  check_order(plan.base_order, plan.chunks());
+  check_structure(plan);
+  if (plan.layers() == 0) return;
   Replay replay(plan);
   for (const int count : dominating_counts(plan.shape, plan.covered_counts))
     replay.run(training_order(plan.shape, count), count);

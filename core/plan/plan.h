@@ -46,13 +46,17 @@ struct Plan {
   }
 };
 
-// Checks what a plan says besides its slots and its base order. Throws Error: PL00 shape, counts,
-// sizes or layers out of range; OP1, OP2 covered counts that the schedulers do not run.
+inline constexpr int kMostLayers = 1 << 14;  // of one chunk
+
+// Checks what a plan says besides its slots and its base order. Throws Error: PL00 ring, sizes,
+// chunks, layers or counts out of range or order; then OP1, OP2 for the first covered count that
+// the schedulers do not run.
 void check_shape(const Plan& plan);
 
 // Checks the plan invariants P1-P9 of planner.md 2.6 and the liveness behind them. Throws Error
 // with the first broken rule, each over all slots before the next:
-//   PL00 check_shape; numbers of slots and of gradient colours; OP1, OP2 as check_shape
+//   PL00 as check_shape; numbers of slots and of gradient colours (a plan without layers has none)
+//   OP1, OP2 as check_shape
 //   PL01 a field below 0, or not below the number of slots
 //   PL09 a slot of a chunk without layers; PL13 chunk, slot, layer not in emission order
 //   PL08 field 5 is not the module of the variant and layer
@@ -60,9 +64,14 @@ void check_shape(const Plan& plan);
 //   PL03 fields 0, 6 differ between variants of a frame
 //   PL06 field 6 is not the gradient colour of its chunk and slot
 //   O01, O02 the base order
-//   PL14 ring too short, PL04 frames live together share a colour, PL05 consecutive backwards share
-//   a gradient colour: event by event in the orders of the covered counts and in the base order
+//   PL14 ring too short: a place is entered while it is live, or is back-propagated twice in a row,
+//   PL04 frames live together share a colour, PL05 consecutive backwards share a gradient colour:
+//   event by event in the orders of the covered counts and in the base order. A chunk without
+//   layers returns no gradient: its events are no partners in PL05 nor in the second half of PL14,
+//   but do come between others. A plan without layers has nothing that lives.
 void check(const Plan& plan);
+// The same up to O02: what makes a plan's numbers safe to use as indices.
+void check_structure(const Plan& plan);
 
 // Checks an order that a step is about to run on a checked plan, whatever the variants of its
 // microbatches. Throws Error: O01, O02; PL15 a number of microbatches that the plan does not cover;

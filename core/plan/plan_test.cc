@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/plan/capture_call.h"
 #include "core/plan/json/plan_json.h"
 #include "core/plan/json/public_json.h"
 
@@ -114,10 +115,66 @@ TEST(Check, NamesTheRuleOfEachSingleViolation) {
     violate(plan);
     EXPECT_EQ(broken_rule(plan), rule);
   }
+  // Numbers whose sums and products do not fit into an int.
+  Plan huge = good;
+  huge.layers_per_chunk = {2147483647, 3};
+  EXPECT_EQ(broken_rule(huge), "PL00");
+  huge = good;
+  huge.covered_counts = {2, 1 << 30};
+  EXPECT_EQ(broken_rule(huge), "OP1");
+  huge = good;
+  huge.shape.microbatch_group_size = 2147483647;
+  EXPECT_EQ(broken_rule(huge), "OP2");
   Plan plan = good;
   for (Slot& slot : plan.slots) slot.user_grad_arena_id = 0;
   for (auto& chunk : plan.user_grad_colours) std::fill(chunk.begin(), chunk.end(), 0);
   EXPECT_EQ(broken_rule(plan), "PL05");
+}
+
+TEST(CheckStep, RefusesWhatThePlanDoesNotCover) {
+  const Plan plan = load("core/plan/testdata/p2v2n2-l1-k2.r0.json");
+  const auto broken = [&](const Order& order) -> std::string {
+    try {
+      check_step(plan, order);
+    } catch (const Error& error) {
+      return error.rule();
+    }
+    return "";
+  };
+  EXPECT_EQ(broken(training_order(plan.shape, 6)), "");
+  EXPECT_EQ(broken(training_order(plan.shape, 10)), "PL15") << "beyond the limit";
+  EXPECT_EQ(broken({1, -1}), "O01");
+  EXPECT_EQ(broken({-1, 1, 2, -2}), "O02");
+  Order all_forward(4, 1);
+  for (const int entry : {2, -2, -1}) all_forward.insert(all_forward.end(), 4, entry);
+  EXPECT_EQ(broken(all_forward), "PL04") << "a covered count in another order";
+  // A legal step with a short last group, which the public planner's limit would let through.
+  const Plan unaligned = load("core/plan/testdata/p2v2n4-l1-k1.r0.json");
+  EXPECT_TRUE(is_legal(unaligned.shape, 6));
+  try {
+    check_step(unaligned, training_order(unaligned.shape, 6));
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.rule(), "PL15");
+  }
+}
+
+TEST(CaptureCall, HugeCountsAreRefusedAtOnce) {
+  CaptureCall call;
+  call.order = OrderEntries{1, 2, 3, 4, -4, -3, -2, -1};
+  call.slots.emplace();
+  const auto broken = [&]() -> std::string {
+    try {
+      check(call);
+    } catch (const Error& error) {
+      return error.rule();
+    }
+    return "";
+  };
+  call.layers = CaptureCall::SameLayers{1 << 30};
+  EXPECT_EQ(broken(), "C06");
+  call.layers = std::vector<int>{2147483647, 2147483647, 2, 0};
+  EXPECT_EQ(broken(), "C06");
 }
 
 TEST(Reader, NamesPlaceFoundAndExpected) {

@@ -3,34 +3,50 @@
 namespace slotgraph {
 namespace {
 
-constexpr int kMost = 1 << 20;  // bound of every count in a file: larger numbers are mistakes
-
 Slot read_slot(const JsonReader& reader) {
-  const std::vector<int> fields = reader.integers(0, kMost);
+  const std::vector<int> fields = reader.integers(0, kMostCount);
   if (fields.size() != 7) reader.refuse("exactly seven integers");
   return {fields[0], fields[1], fields[2], fields[3], fields[4], fields[5], fields[6]};
 }
 
 int read_count(const JsonReader& reader, int low) {
-  return static_cast<int>(reader.integer(low, kMost));
+  return static_cast<int>(reader.integer(low, kMostCount));
 }
+
+int read_optional(const JsonReader& reader) { return reader.is_null() ? 0 : read_count(reader, 0); }
 
 }  // namespace
 
+nlohmann::json to_json(const std::vector<Slot>& slots) {
+  nlohmann::json json = nlohmann::json::array();
+  for (const Slot& s : slots) {
+    json.push_back({s.saved_arena_id, s.physical_slot, s.io_branch_id, s.model_chunk, s.layer,
+                    s.warmup_alias_group, s.user_grad_arena_id});
+  }
+  return json;
+}
+
+std::vector<Slot> slots_from_json(const JsonReader& reader) {
+  std::vector<Slot> slots;
+  for (const JsonReader& slot : reader.elements()) slots.push_back(read_slot(slot));
+  return slots;
+}
+
+PipelineShape shape_from_json(const JsonReader& reader) {
+  return {read_count(reader.field("pipeline_size"), 1),
+          read_count(reader.field("pipeline_rank"), 0),
+          read_optional(reader.field("virtual_stages")),
+          read_optional(reader.field("microbatch_group_size"))};
+}
+
 void read_slots(const JsonReader& reader, Plan& plan) {
-  for (const JsonReader& slot : reader.field("slots").elements())
-    plan.slots.push_back(read_slot(slot));
+  plan.slots = slots_from_json(reader.field("slots"));
   for (const JsonReader& chunk : reader.field("user_grad_arena_of_chunk_slot").elements()) {
-    plan.user_grad_colours.push_back(chunk.integers(0, kMost));
+    plan.user_grad_colours.push_back(chunk.integers(0, kMostCount));
   }
 }
 
 nlohmann::json to_json(const Plan& plan) {
-  nlohmann::json slots = nlohmann::json::array();
-  for (const Slot& s : plan.slots) {
-    slots.push_back({s.saved_arena_id, s.physical_slot, s.io_branch_id, s.model_chunk, s.layer,
-                     s.warmup_alias_group, s.user_grad_arena_id});
-  }
   return {{"name", plan.name},
           {"pipeline_size", plan.shape.pipeline_size},
           {"pipeline_rank", plan.shape.rank},
@@ -41,7 +57,7 @@ nlohmann::json to_json(const Plan& plan) {
           {"ring_length", plan.ring_length},
           {"covered_microbatch_counts", plan.covered_counts},
           {"base_order", plan.base_order},
-          {"slots", slots},
+          {"slots", to_json(plan.slots)},
           {"user_grad_arena_of_chunk_slot", plan.user_grad_colours}};
 }
 
@@ -52,15 +68,12 @@ Plan plan_from_json(const JsonReader& reader) {
                      "user_grad_arena_of_chunk_slot"});
   Plan plan;
   plan.name = reader.field("name").text();
-  plan.shape = {read_count(reader.field("pipeline_size"), 1),
-                read_count(reader.field("pipeline_rank"), 0),
-                read_count(reader.field("virtual_stages"), 0),
-                read_count(reader.field("microbatch_group_size"), 0)};
-  plan.layers_per_chunk = reader.field("layers_per_chunk").integers(0, 1024);
-  plan.cp_sizes = reader.field("cp_sizes").integers(1, kMost);
+  plan.shape = shape_from_json(reader);
+  plan.layers_per_chunk = reader.field("layers_per_chunk").integers(0, kMostLayers);
+  plan.cp_sizes = reader.field("cp_sizes").integers(1, kMostCount);
   plan.ring_length = read_count(reader.field("ring_length"), 1);
-  plan.covered_counts = reader.field("covered_microbatch_counts").integers(1, kMost);
-  plan.base_order = reader.field("base_order").integers(-kMost, kMost);
+  plan.covered_counts = reader.field("covered_microbatch_counts").integers(1, kMostCount);
+  plan.base_order = reader.field("base_order").integers(-kMostCount, kMostCount);
   read_slots(reader, plan);
   return plan;
 }

@@ -11,21 +11,12 @@
 namespace slotgraph {
 namespace {
 
-constexpr int kMost = 1 << 20;  // bound of every count in a file: larger numbers are mistakes
-
 int read_count(const JsonReader& reader, int low) {
-  return static_cast<int>(reader.integer(low, kMost));
+  return static_cast<int>(reader.integer(low, kMostCount));
 }
 
 // null means that the shape has no virtual stages.
 int read_optional(const JsonReader& reader) { return reader.is_null() ? 0 : read_count(reader, 1); }
-
-PipelineShape read_shape(const JsonReader& config) {
-  return {read_count(config.field("pipeline_size"), 1),
-          read_count(config.field("pipeline_rank"), 0),
-          read_optional(config.field("virtual_stages")),
-          read_optional(config.field("microbatch_group_size"))};
-}
 
 bool has_pipeline(const JsonReader& config) {
   return read_count(config.field("pipeline_size"), 1) > 1;
@@ -33,7 +24,7 @@ bool has_pipeline(const JsonReader& config) {
 
 // Most microbatches of the data scheduler: one sample for each rank and microbatch of the step.
 std::int64_t read_bound(const JsonReader& config) {
-  const std::vector<int> sizes = config.field("cp_sizes").integers(1, kMost);
+  const std::vector<int> sizes = config.field("cp_sizes").integers(1, kMostCount);
   if (sizes.empty()) config.field("cp_sizes").refuse("at least one size");
   return most_microbatches(
       BatchBound{std::int64_t{read_count(config.field("runtime_microbatches"), 1)} *
@@ -50,7 +41,7 @@ int read_limit(const JsonReader& config) {
   if (config.has("max_microbatches")) return read_count(config.field("max_microbatches"), 1);
   const std::int64_t runtime = read_count(config.field("runtime_microbatches"), 1);
   const std::int64_t limit = std::max(runtime, read_bound(config));
-  if (limit > kMost) config.refuse("a bound of at most 1048576 microbatches");
+  if (limit > kMostCount) config.refuse("a bound of at most 1048576 microbatches");
   return static_cast<int>(limit);
 }
 
@@ -106,12 +97,12 @@ Plan plan_from_public(const JsonReader& reader, PublicSlots slots) {
   Plan plan;
   const JsonReader config = reader.field("config");
   plan.name = reader.field("name").text();
-  plan.shape = read_shape(config);
-  plan.layers_per_chunk = config.field("layers_per_chunk").integers(0, 1024);
-  plan.cp_sizes = config.field("cp_sizes").integers(1, kMost);
+  plan.shape = shape_from_json(config);
+  plan.layers_per_chunk = config.field("layers_per_chunk").integers(0, kMostLayers);
+  plan.cp_sizes = config.field("cp_sizes").integers(1, kMostCount);
   plan.ring_length = read_count(reader.field("ring_length"), 1);
-  plan.covered_counts = reader.field("covered_microbatch_counts").integers(1, kMost);
-  plan.base_order = reader.field("base_order").integers(-kMost, kMost);
+  plan.covered_counts = reader.field("covered_microbatch_counts").integers(1, kMostCount);
+  plan.base_order = reader.field("base_order").integers(-kMostCount, kMostCount);
   const bool corrected = slots == PublicSlots::kCorrected && reader.has("with_capture_order");
   read_slots(corrected ? reader.field("with_capture_order") : reader, plan);
   return plan;
@@ -119,9 +110,9 @@ Plan plan_from_public(const JsonReader& reader, PublicSlots slots) {
 
 PlanRequest request_from_config(const JsonReader& config) {
   PlanRequest request;
-  request.shape = read_shape(config);
-  request.layers_per_chunk = config.field("layers_per_chunk").integers(0, 1024);
-  request.cp_sizes = config.field("cp_sizes").integers(1, kMost);
+  request.shape = shape_from_json(config);
+  request.layers_per_chunk = config.field("layers_per_chunk").integers(0, kMostLayers);
+  request.cp_sizes = config.field("cp_sizes").integers(1, kMostCount);
   request.counts = aligned_counts(request.shape, read_limit(config));
   return request;
 }

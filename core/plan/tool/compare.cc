@@ -21,10 +21,12 @@ namespace fs = std::filesystem;
 }
 
 // Names of the derived fields that a file has with another value, or lacks.
-std::vector<std::string> differing_fields(const nlohmann::json& published, const std::string& file) {
+std::vector<std::string> differing_fields(const nlohmann::json& published,
+                                          const std::string& file) {
   std::vector<std::string> fields;
   const JsonReader config = JsonReader(published, file).field("config");
-  for (const auto& [name, value] : public_document(config).items()) {
+  const nlohmann::json ours = public_document(config);
+  for (const auto& [name, value] : ours.items()) {
     const bool in_config = name == "data_scheduler_bound" || name == "max_microbatches";
     const nlohmann::json& theirs = in_config ? published.at("config") : published;
     if (!theirs.contains(name) || theirs.at(name) != value) fields.push_back(name);

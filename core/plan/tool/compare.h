@@ -13,8 +13,8 @@ struct Comparison {
 };
 
 // Recomputes every plan of a folder in the format of core/plan/testdata, in mode `public`; files
-// without a `config` are passed over. Throws Error: J01-J05 for a file, T03 no such folder or no plan
-// in it.
+// without a `config` are passed over. Throws Error: J01-J05 for a file, T03 no such folder or no
+// plan in it.
 Comparison compare_plans(const std::string& folder);
 
 // Recomputes schedules.jsonl and refused.jsonl of a folder in the format of core/order/testdata.

@@ -61,9 +61,7 @@ class Drawing {
   }
 
  private:
-  double x(int event) const {
-    return kLeft + width_ * event / static_cast<double>(events_.size());
-  }
+  double x(int event) const { return kLeft + width_ * event / static_cast<double>(events_.size()); }
 
   void measure_arenas() {
     for (int i = 0; i < plan_.frames(); ++i) {
@@ -78,7 +76,8 @@ class Drawing {
     double y = kTop;
     for (const std::int64_t bytes : arena_bytes_) {
       arena_y_.push_back(y);
-      y += kArenasHeight * static_cast<double>(bytes) / static_cast<double>(std::max<std::int64_t>(1, total_));
+      y += kArenasHeight * static_cast<double>(bytes) /
+           static_cast<double>(std::max<std::int64_t>(1, total_));
     }
     arena_y_.push_back(y);
   }
@@ -120,16 +119,20 @@ class Drawing {
 
   void header() {
     const PipelineShape& shape = plan_.shape;
-    text(12, 22, fmt::format("{}: {} microbatches", plan_.name.empty() ? "plan" : plan_.name,
-                             microbatches_), "start", 15);
-    text(12, 40,
-         fmt::format("pipeline {} rank {}, {} chunks, ring {}, CP sizes {}: {} frames in {} arenas, "
-                     "{} together; {} gradient arenas",
-                     shape.pipeline_size, shape.rank, plan_.chunks(), plan_.ring_length,
-                     fmt::join(plan_.cp_sizes, " "), plan_.frames(), arena_bytes_.size(),
-                     human(total_, unit_), gradient_arenas_));
-    text(12, 56, "a row is an arena, as high as its bytes; a bar is a frame from its forward to its "
-                 "backward");
+    text(
+        12, 22,
+        fmt::format("{}: {} microbatches", plan_.name.empty() ? "plan" : plan_.name, microbatches_),
+        "start", 15);
+    text(
+        12, 40,
+        fmt::format("pipeline {} rank {}, {} chunks, ring {}, CP sizes {}: {} frames in {} arenas, "
+                    "{} together; {} gradient arenas",
+                    shape.pipeline_size, shape.rank, plan_.chunks(), plan_.ring_length,
+                    fmt::join(plan_.cp_sizes, " "), plan_.frames(), arena_bytes_.size(),
+                    human(total_, unit_), gradient_arenas_));
+    text(12, 56,
+         "a row is an arena, as high as its bytes; a bar is a frame from its forward to its "
+         "backward");
   }
 
   void arena_rows() {
@@ -139,8 +142,8 @@ class Drawing {
       rectangle(kLeft, y, width_, std::max(height - kRowGap, 0.3), "#f0f1f3");
       const double middle = y + height / 2 + 4;
       if (middle - last_label < 11) continue;
-      text(kLeft - 6, middle, fmt::format("arena {} ({})", arena, human(arena_bytes_[arena], unit_)),
-           "end", 10);
+      text(kLeft - 6, middle,
+           fmt::format("arena {} ({})", arena, human(arena_bytes_[arena], unit_)), "end", 10);
       last_label = middle;
     }
     std::vector<std::vector<int>> begin(plan_.chunks());  // events, oldest first
@@ -168,9 +171,10 @@ class Drawing {
         rectangle(x(begin), y, x(end + 1) - x(begin) - 0.6, std::max(height - kRowGap, 0.3),
                   colour_of(event.chunk, plan_.chunks(), layer));
     node.append_attribute("class") = "frame";
-    title(node, fmt::format("chunk {} slot {} layer {}, microbatch {}: events {} to {}, arena {}, {}",
-                            event.chunk, slot, layer, event.microbatch, begin, end, arena,
-                            human(bytes, unit_)));
+    title(node,
+          fmt::format("chunk {} slot {} layer {}, microbatch {}: events {} to {}, arena {}, {}",
+                      event.chunk, slot, layer, event.microbatch, begin, end, arena,
+                      human(bytes, unit_)));
   }
 
   // A returned gradient lives until the next backward event has ended.

@@ -94,9 +94,10 @@ std::optional<Overlap> find_overlap(const Plan& plan, const Frame& a, const Fram
 
 std::string explain(const Plan& plan, const Frame& a, const Frame& b) {
   const int arena_a = slot_of(plan, a).saved_arena_id, arena_b = slot_of(plan, b).saved_arena_id;
-  std::string text = fmt::format("{}: arena {}, gradient arena {}\n{}: arena {}, gradient arena {}\n",
-                                 name_of(a), arena_a, slot_of(plan, a).user_grad_arena_id,
-                                 name_of(b), arena_b, slot_of(plan, b).user_grad_arena_id);
+  std::string text =
+      fmt::format("{}: arena {}, gradient arena {}\n{}: arena {}, gradient arena {}\n", name_of(a),
+                  arena_a, slot_of(plan, a).user_grad_arena_id, name_of(b), arena_b,
+                  slot_of(plan, b).user_grad_arena_id);
   if (a == b) return text + "They are one frame: its variants share, as one is live at a time.\n";
   if (const auto overlap = find_overlap(plan, a, b)) {
     text += fmt::format(
@@ -106,9 +107,10 @@ std::string explain(const Plan& plan, const Frame& a, const Frame& b) {
         overlap->end, overlap->microbatch_a, overlap->microbatch_b);
     return text + (arena_a == arena_b ? "They share: the plan is broken.\n" : "They do not.\n");
   }
-  text += fmt::format("Never live together, in the orders of {} microbatches and in that of the "
-                      "capture: they may share.\n",
-                      fmt::join(plan.covered_counts, ", "));
+  text += fmt::format(
+      "Never live together, in the orders of {} microbatches and in that of the "
+      "capture: they may share.\n",
+      fmt::join(plan.covered_counts, ", "));
   if (arena_a == arena_b) return text + "They share.\n";
   const auto of_b = obstacle(plan, a, arena_b), of_a = obstacle(plan, b, arena_a);
   const auto because = [](const Frame& mover, int arena, const std::optional<Frame>& other) {

@@ -30,7 +30,7 @@ struct Overlap {
 };
 std::optional<Overlap> find_overlap(const Plan& plan, const Frame& a, const Frame& b);
 
-// The answer as text of a few lines. The plan must hold check_shape and have its slots in order.
+// The answer as text of a few lines. The plan must hold check_structure.
 std::string explain(const Plan& plan, const Frame& a, const Frame& b);
 
 }  // namespace slotgraph

@@ -1,0 +1,287 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/exit_code.h"
+#include "core/order/microbatch_counts.h"
+#include "core/plan/handshake.h"
+#include "core/plan/json/packing_json.h"
+#include "core/plan/json/plan_document.h"
+#include "core/plan/json/public_json.h"
+#include "core/plan/packing/first_free.h"
+#include "core/plan/packing/packing.h"
+#include "core/plan/tool/compare.h"
+#include "core/plan/tool/draw.h"
+#include "core/plan/tool/explain.h"
+#include "core/record/files.h"
+
+namespace slotgraph {
+namespace {
+
+constexpr const char* kFooter =
+    "A SHAPE is a JSON file with an object `config` as in core/plan/testdata, or that object "
+    "alone:\n"
+    "  {\"pipeline_size\": 2, \"pipeline_rank\": 0, \"virtual_stages\": 2,\n"
+    "   \"microbatch_group_size\": 2, \"layers_per_chunk\": [1, 1], \"cp_sizes\": [2, 1],\n"
+    "   \"max_microbatches\": 8}\n"
+    "A PLAN is what `make` writes, or a file of the public planner.\n"
+    "Examples:\n"
+    "  bazel run //core/plan:tool -- make shape.json --out plan.json\n"
+    "  bazel run //core/plan:tool -- explain plan.json 0,0,0 1,2,0\n"
+    "  bazel run //core/plan:tool -- draw plan.json --out plan.svg\n"
+    "Exit codes: 0 holds, 1 a broken rule or a difference, 64 wrong flag or input, 70 internal\n"
+    "error, 74 a file cannot be written.";
+
+struct Flags {
+  std::string file, second, third, out;
+  std::string mode = "corrected", counts = "aligned", slots = "modulo", sizes = "unit";
+  std::string bytes_file;
+  std::uint64_t seed = 1;
+  int ring = 0;
+  int rings = 0;
+  int microbatches = 0;
+  bool pack = false;
+};
+
+LayerBytes read_bytes(const Flags& flags, const std::vector<int>& layers_per_chunk) {
+  if (!flags.bytes_file.empty()) {
+    const nlohmann::json json = read_json_file(from_caller(flags.bytes_file));
+    return layer_bytes_from_json(JsonReader(json, flags.bytes_file));
+  }
+  for (const SizeSet set : kSizeSets)
+    if (flags.sizes == name_of(set)) return seeded_bytes(set, layers_per_chunk, flags.seed);
+  return {};
+}
+
+Plan read_plan(const std::string& file) {
+  const nlohmann::json json = read_json_file(from_caller(file));
+  return plan_from_any(JsonReader(json, file));
+}
+
+// Standard output without --out.
+void put(const std::string& out, const std::string& text) {
+  if (out.empty()) {
+    fmt::print("{}", text);
+  } else {
+    write_file(from_caller(out), text);
+    fmt::print(stderr, "written: {}\n", from_caller(out));
+  }
+}
+
+void describe(const char* slots, const PackingScore& score, const char* unit) {
+  const std::int64_t bound = score.lower_bound();
+  fmt::print(
+      stderr,
+      "{}: {} {} of arenas, at least {} (live at once {}, clique {}{}), {:+.1f} %{}; {} graphs "
+      "each way\n",
+      slots, score.arena_bytes, unit, bound, score.peak_bytes, score.clique_bytes,
+      score.clique_heaviest ? "" : ", search cut", 100 * score.gap(bound),
+      score.optimal ? ", the optimum for these slots" : "", score.executables);
+}
+
+PlanRequest read_request(const Flags& flags) {
+  const nlohmann::json json = read_json_file(from_caller(flags.file));
+  const JsonReader reader(json, flags.file);
+  PlanRequest request = request_from_config(reader.has("config") ? reader.field("config") : reader);
+  request.name = reader.has("name") ? reader.field("name").text()
+                                    : std::filesystem::path(flags.file).stem().string();
+  if (flags.counts == "legal") request.counts = legal_counts(request.shape, request.counts.back());
+  request.ring_length = flags.ring;
+  request.omit_capture_order = flags.mode == "public";
+  return request;
+}
+
+int make(const Flags& flags) {
+  const PlanRequest request = read_request(flags);
+  const LayerBytes bytes = read_bytes(flags, request.layers_per_chunk);
+  const bool unit = flags.bytes_file.empty() && flags.sizes == "unit";
+  const char* name = unit ? "frames" : "bytes";
+  if (flags.rings > 0) {
+    for (const RingCost& cost : ring_costs(request, bytes, flags.rings, Effort{}))
+      describe(fmt::format("ring {}", cost.ring_length).c_str(), cost.score, name);
+  }
+  Plan plan = make_plan(request);
+  if (flags.slots == "first-free") {
+    const PackedFirstFree packed = pack_first_free(plan, bytes);
+    describe("first free", packed.score, name);
+    put(flags.out, to_json(packed.plan).dump() + "\n");
+    return kHolds;
+  }
+  PackingScore score_of_plan;
+  if (flags.pack) {
+    PackedPlan packed = pack(std::move(plan), bytes, Effort{});
+    plan = std::move(packed.plan);
+    score_of_plan = packed.score;
+  } else {
+    score_of_plan = score(plan, bytes, Effort{});
+  }
+  if (request.omit_capture_order) {
+    fmt::print(stderr,
+               "mode public: the order of capture is not covered; frames that are live together "
+               "only then may share an arena\n");
+  }
+  describe("modulo", score_of_plan, name);
+  put(flags.out, document_of(plan).dump() + "\n");
+  return kHolds;
+}
+
+// Prints the broken rule. Errors of reading leave as they are.
+template <typename Work>
+bool holds(const std::string& file, Work work) {
+  try {
+    work();
+    return true;
+  } catch (const Error& error) {
+    fmt::print("{}: {}\n", file, error.what());
+    return false;
+  }
+}
+
+int check_first_free(const Flags& flags, const JsonReader& reader) {
+  const FirstFreePlan plan = first_free_from_json(reader);
+  const LayerBytes bytes = read_bytes(flags, plan.layers_per_chunk);
+  if (!holds(flags.file, [&] { check(plan, bytes); })) return kViolated;
+  fmt::print("{}: holds; {} branches, first-free slots {}\n", flags.file, plan.slots.size(),
+             fmt::join(plan.slots_of_chunk, " "));
+  return kHolds;
+}
+
+int check_file(const Flags& flags) {
+  const nlohmann::json json = read_json_file(from_caller(flags.file));
+  const JsonReader reader(json, flags.file);
+  if (reader.has("slot_rule")) return check_first_free(flags, reader);
+  const Plan plan = plan_from_any(reader);
+  if (!holds(flags.file, [&] { check(plan); })) return kViolated;
+  const Handshake mine = handshake(plan);
+  fmt::print("{}: holds; {} branches, ring {}, digest {}\n", flags.file, plan.slots.size(),
+             plan.ring_length, mine.digest);
+  if (flags.second.empty()) return kHolds;
+  const Plan other = read_plan(flags.second);
+  if (!holds(flags.second, [&] {
+        check(other);
+        check_agreement(flags.file, mine, flags.second, handshake(other));
+      }))
+    return kViolated;
+  fmt::print("{}: the same plan\n", flags.second);
+  return kHolds;
+}
+
+int explain_frames(const Flags& flags) {
+  const Plan plan = read_plan(flags.file);
+  check_structure(plan);
+  fmt::print("{}", explain(plan, frame_from(flags.second, plan), frame_from(flags.third, plan)));
+  return kHolds;
+}
+
+int draw_plan(const Flags& flags) {
+  const Plan plan = read_plan(flags.file);
+  check(plan);
+  const LayerBytes bytes = read_bytes(flags, plan.layers_per_chunk);
+  const int count = flags.microbatches == 0 ? plan.covered_counts.back() : flags.microbatches;
+  put(flags.out, draw(plan, bytes, count));
+  return kHolds;
+}
+
+int report(const Comparison& comparison) {
+  for (const std::string& line : comparison.differences) fmt::print("different: {}\n", line);
+  fmt::print("{} equal, {} different\n", comparison.equal, comparison.differences.size());
+  return comparison.differences.empty() ? kHolds : kViolated;
+}
+
+void add_sizes(CLI::App* command, Flags& flags) {
+  command->add_option("--sizes", flags.sizes, "frame sizes: all alike, or one of the seeded sets")
+      ->check(CLI::IsMember({"unit", "uniform", "skewed", "per-chunk"}));
+  command->add_option("--seed", flags.seed, "of a seeded set");
+  command->add_option(
+      "--bytes", flags.bytes_file,
+      "JSON file of frame sizes: for each chunk a list with the bytes of each layer");
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Makes slot plans, checks them, explains them and draws them.", "tool");
+  app.require_subcommand(1);
+  app.footer(kFooter);
+  Flags flags;
+  int code = kHolds;
+
+  CLI::App* command =
+      app.add_subcommand("make", "plan for a shape, or again for a plan file's shape");
+  command->add_option("SHAPE", flags.file)->required();
+  command
+      ->add_option("--mode", flags.mode,
+                   "public repeats the public planner, which leaves out the order of capture")
+      ->check(CLI::IsMember({"corrected", "public"}));
+  command
+      ->add_option("--counts", flags.counts,
+                   "numbers of microbatches to cover: multiples of the group size, or all that the "
+                   "schedulers run")
+      ->check(CLI::IsMember({"aligned", "legal"}));
+  command->add_option("--ring", flags.ring, "ring length; 0: the shortest")
+      ->check(CLI::Range(0, 1 << 14));
+  command->add_option("--rings", flags.rings, "print what each ring up to this length costs")
+      ->check(CLI::Range(0, 1 << 14));
+  command
+      ->add_option("--slots", flags.slots,
+                   "the slot of a microbatch: its number modulo the ring, or the first one free")
+      ->check(CLI::IsMember({"modulo", "first-free"}));
+  command->add_flag("--pack", flags.pack, "colour by bytes instead of as the public planner does");
+  add_sizes(command, flags);
+  command->add_option("--out", flags.out, "file; standard output without it");
+  command->callback([&] { code = make(flags); });
+
+  command = app.add_subcommand("check", "every rule; with a second plan, whether both agree");
+  command->add_option("PLAN", flags.file)->required();
+  command->add_option("OTHER", flags.second);
+  add_sizes(command, flags);
+  command->callback([&] { code = check_file(flags); });
+
+  command = app.add_subcommand("explain", "why two frames share an arena or not");
+  command->add_option("PLAN", flags.file)->required();
+  command->add_option("FRAME", flags.second, "CHUNK,SLOT,LAYER")->required();
+  command->add_option("OTHER", flags.third, "CHUNK,SLOT,LAYER")->required();
+  command->callback([&] { code = explain_frames(flags); });
+
+  command = app.add_subcommand("draw", "SVG: frames over time, a row for each arena");
+  command->add_option("PLAN", flags.file)->required();
+  command->add_option("--microbatches", flags.microbatches,
+                      "a covered count; the largest without it");
+  add_sizes(command, flags);
+  command->add_option("--out", flags.out, "file; standard output without it");
+  command->callback([&] { code = draw_plan(flags); });
+
+  command = app.add_subcommand("compare", "recompute every public plan of a folder in mode public");
+  command->add_option("DIR", flags.file)->required();
+  command->callback([&] { code = report(compare_plans(from_caller(flags.file))); });
+
+  command =
+      app.add_subcommand("schedules", "recompute the public schedules and refusals of a folder");
+  command->add_option("DIR", flags.file)->required();
+  command->callback([&] { code = report(compare_schedules(from_caller(flags.file))); });
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kHolds : kUsage;
+  }
+  return code;
+}
+
+}  // namespace
+}  // namespace slotgraph
+
+int main(int argc, char** argv) {
+  try {
+    return slotgraph::run(argc, argv);
+  } catch (const slotgraph::Error& error) {
+    fmt::print(stderr, "tool: {}\n", error.what());
+    return error.rule() == "F03" ? slotgraph::kInputOutput : slotgraph::kUsage;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "tool: internal error: {}\n", error.what());
+    return slotgraph::kInternal;
+  }
+}
