@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "core/order/balanced_cp.h"
 #include "core/order/microbatch_counts.h"
 #include "core/random.h"
 
@@ -124,6 +125,12 @@ TEST(GreedySchedule, HoldsItsGuaranteesForRandomBatches) {
     free.microbatch_group_size = 0;
     const CpSchedule before = greedy_schedule(free, lengths);
     check_schedule(free, lengths, before);
+    const CpCost cost{*rc::gen::element(0.0, 50.0)};
+    const CpSchedule balanced = balanced_schedule(free, lengths, cost);
+    check_schedule(free, lengths, balanced);
+    RC_ASSERT(critical_path(lengths, balanced, cost) <= critical_path(lengths, before, cost));
+    RC_ASSERT(critical_path(lengths, balanced, cost) >=
+              shortest_critical_path(free, lengths, cost) * (1 - 1e-9));
     const int unit = std::max(limits.microbatch_group_size, 1);
     const int count = static_cast<int>(before.size());
     const bool can_align = groups(before) >= (count + unit - 1) / unit * unit;
