@@ -99,7 +99,8 @@ void for_each_place(const Plan& plan, Visit visit) {
 
 void check_range(const Plan& plan) {
   const int branches = static_cast<int>(plan.slots.size());
-  const auto in_range = [branches](int field) { return field >= 0 && field < branches; };
+  const int limit = std::max(branches, plan.chunks());
+  const auto in_range = [limit](int field) { return field >= 0 && field < limit; };
   for (int index = 0; index < branches; ++index) {
     const Slot& slot = plan.slots[index];
     const int fields[] = {slot.saved_arena_id,    slot.physical_slot, slot.io_branch_id,
@@ -108,7 +109,7 @@ void check_range(const Plan& plan) {
     for (int i = 0; i < 7; ++i) {
       if (in_range(fields[i])) continue;
       refuse("PL01", fmt::format("slot {}, field {}", index, i), fmt::to_string(fields[i]),
-             fmt::format("0 to {}", branches - 1));
+             fmt::format("0 to {}", limit - 1));
     }
   }
 }

@@ -57,7 +57,7 @@ void check_shape(const Plan& plan);
 // with the first broken rule, each over all slots before the next:
 //   PL00 as check_shape; numbers of slots and of gradient colours (a plan without layers has none)
 //   OP1, OP2 as check_shape
-//   PL01 a field below 0, or not below the number of slots
+//   PL01 a field below 0, or not below the number of slots or that of chunks, whichever is larger
 //   PL09 a slot of a chunk without layers; PL13 chunk, slot, layer not in emission order
 //   PL08 field 5 is not the module of the variant and layer
 //   PL02 a branch twice in its family

@@ -11,6 +11,7 @@
 #include "core/plan/capture_call.h"
 #include "core/plan/json/plan_json.h"
 #include "core/plan/json/public_json.h"
+#include "core/plan/planner.h"
 
 namespace slotgraph {
 namespace {
@@ -129,6 +130,11 @@ TEST(Check, NamesTheRuleOfEachSingleViolation) {
   for (Slot& slot : plan.slots) slot.user_grad_arena_id = 0;
   for (auto& chunk : plan.user_grad_colours) std::fill(chunk.begin(), chunk.end(), 0);
   EXPECT_EQ(broken_rule(plan), "PL05");
+}
+
+TEST(Check, AcceptsMoreChunksThanSlots) {
+  const PipelineShape shape{2, 1, 3, 2};
+  EXPECT_EQ(broken_rule(make_plan({"", shape, {0, 0, 1}, {1}, {2}})), "");
 }
 
 TEST(CheckStep, RefusesWhatThePlanDoesNotCover) {

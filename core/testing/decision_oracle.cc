@@ -299,7 +299,9 @@ constexpr Rule<Plan> kPlanRules[] = {
      [](const Plan& plan) {
        return any(plan.slots, [&](const Slot& slot) {
          return any(std::vector(std::begin(kFields), std::end(kFields)), [&](int Slot::*field) {
-           return slot.*field < 0 || slot.*field >= static_cast<Integer>(plan.slots.size());
+           return slot.*field < 0 ||
+                  slot.*field >= static_cast<Integer>(
+                                     std::max(plan.slots.size(), plan.layers_per_chunk.size()));
          });
        });
      }},
