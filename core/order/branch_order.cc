@@ -21,6 +21,12 @@ std::vector<int> cp_sizes(int largest, int smallest) {
   return sizes;
 }
 
+int canonical_variant(int variants) { return variants - 1; }
+
+int remap(int entry, int variant, int chunks) {
+  return entry > 0 ? entry + variant * chunks : entry - variant * chunks;
+}
+
 Order branch_order(const Order& base, int chunks, int variants, int canonical,
                    BranchArrangement arrangement) {
   if (variants < 1 || canonical < 0 || canonical >= variants) {

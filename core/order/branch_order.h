@@ -21,12 +21,10 @@ enum class BranchArrangement {
 std::vector<int> cp_sizes(int largest, int smallest);
 
 // The variant that is captured first: the smallest CP size, which is the last one.
-inline int canonical_variant(int variants) { return variants - 1; }
+int canonical_variant(int variants);
 
 // The number of an order's entry in variant v.
-inline int remap(int entry, int variant, int chunks) {
-  return entry > 0 ? entry + variant * chunks : entry - variant * chunks;
-}
+int remap(int entry, int variant, int chunks);
 
 // `base` is one variant's order. Throws Error: OB2 no variant or canonical variant out of range,
 // and what check_order(base, chunks) throws.
