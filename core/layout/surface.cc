@@ -24,18 +24,22 @@ const char* name_of(Kind kind) {
   return kind == Kind::kNone ? "no tensor" : kind == Kind::kArena ? "a tensor" : "module state";
 }
 
-// The position of the first tensor of each tensor's storage; -1 for what has none.
-std::vector<int> alias_topology(const std::vector<SurfaceTensor>& tensors) {
-  std::map<int, int> first;
-  std::vector<int> topology;
-  for (int i = 0; i < static_cast<int>(tensors.size()); ++i) {
-    if (tensors[i].kind == Kind::kNone) {
-      topology.push_back(-1);
-    } else {
-      topology.push_back(first.emplace(tensors[i].tensor.storage, i).first->second);
+// Two positions that lie in arenas in both branches share a storage in both or in neither.
+void check_aliases(const Surface& first, const Surface& other, const std::string& where) {
+  const auto comparable = [&](std::size_t i) {
+    return first.tensors[i].kind == Kind::kArena && other.tensors[i].kind == Kind::kArena;
+  };
+  const auto share = [](const Surface& surface, std::size_t i, std::size_t j) {
+    return surface.tensors[i].tensor.storage == surface.tensors[j].tensor.storage;
+  };
+  for (std::size_t i = 0; i < first.tensors.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (!comparable(i) || !comparable(j) || share(first, i, j) == share(other, i, j)) continue;
+      refuse("L04", fmt::format("{}, tensors {} and {}", where, j, i),
+             share(other, i, j) ? "one storage" : "two storages",
+             fmt::format("{}, as in branch {}", share(first, i, j) ? "one" : "two", first.branch));
     }
   }
-  return topology;
 }
 
 void check_pair(const Surface& first, const Surface& other) {
@@ -44,15 +48,8 @@ void check_pair(const Surface& first, const Surface& other) {
     refuse("L03", where, fmt::format("{} tensors", other.tensors.size()),
            fmt::format("{}, as branch {}", first.tensors.size(), first.branch));
   }
-  const auto mine = alias_topology(first.tensors), theirs = alias_topology(other.tensors);
-  for (std::size_t i = 0; i < mine.size(); ++i) {
-    const bool comparable = mine[i] >= 0 && theirs[i] >= 0;
-    if (!comparable || mine[i] == theirs[i]) continue;
-    refuse("L04", fmt::format("{}, tensor {}", where, i),
-           fmt::format("the storage of tensor {}", theirs[i]),
-           fmt::format("that of tensor {}, as in branch {}", mine[i], first.branch));
-  }
-  for (std::size_t i = 0; i < mine.size(); ++i) {
+  check_aliases(first, other, where);
+  for (std::size_t i = 0; i < first.tensors.size(); ++i) {
     const SurfaceTensor &a = first.tensors[i], &b = other.tensors[i];
     const std::string at = fmt::format("{}, tensor {}", where, i);
     const std::string as = fmt::format(", as in branch {}", first.branch);

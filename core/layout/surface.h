@@ -25,8 +25,8 @@ struct SurfaceLayout {
   std::int64_t bytes = 0;                            // a multiple of kPieceAlignment
 };
 
-// Outputs: tensors of one storage keep their relative places, all else is apart. Storages come in
-// the order in which they are first seen.
+// Outputs: tensors of one storage, empty ones too, keep their relative places, all else is apart.
+// Storages come in the order in which they are first seen.
 SurfaceLayout lay_out_outputs(const std::vector<SurfaceTensor>& outputs);
 // Returned gradients: one after another; aliases are not kept.
 SurfaceLayout lay_out_gradients(const std::vector<SurfaceTensor>& gradients);
@@ -39,9 +39,10 @@ struct Surface {
 
 // Throws Error with the first broken rule: L02 a branch twice in a family, over all surfaces first;
 // then family by family, in order of first appearance, against its first surface: L03 numbers of
-// tensors, L04 which tensors share a storage; position by position: L05 a tensor against none, L06
-// module state against none, L07 type, device or requires_grad. Positions that are module state in
-// all branches are not compared further; sizes and strides may differ.
+// tensors; L04 two positions that lie in arenas in both branches share a storage in one of them
+// only; then position by position: L05 a tensor or module state against none, L06 module state
+// against a tensor, L07 type, device or requires_grad of a tensor. Module state is not compared
+// with module state; sizes and strides may differ.
 void check_families(const std::vector<Surface>& surfaces);
 
 }  // namespace slotgraph
