@@ -165,6 +165,24 @@ TEST(CheckStep, RefusesWhatThePlanDoesNotCover) {
   }
 }
 
+// Chunks 1 and 3 have equal keys and branches; chunk 2 without layers stands between them.
+TEST(CaptureCall, AnEventWithoutLayersEndsALockstepRun) {
+  CaptureCall call;
+  call.order = OrderEntries{1, 2, 3, -3, -2, -1};
+  call.layers = std::vector<int>{1, 0, 1};
+  call.callables = {{0}, {1}};
+  call.samples = 2;
+  call.slots = {{0, 0, 0, 0, 0, 0, 0}, {1, 0, 0, 0, 1, 1, 0}};
+  check(call);
+  call.order = OrderEntries{1, 3, 2, -3, -2, -1};
+  try {
+    check(call);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.rule(), "K09a");
+  }
+}
+
 TEST(CaptureCall, HugeCountsAreRefusedAtOnce) {
   CaptureCall call;
   call.order = OrderEntries{1, 2, 3, 4, -4, -3, -2, -1};

@@ -1,5 +1,19 @@
 """Planted bugs: each must be caught by a named test of a suite."""
 
+def mutant(id, bug, source, find, replace, suite, caught_by):
+    """One planted bug.
+
+    Args:
+      id: short name
+      bug: what is planted
+      source: short name of the source file
+      find: text that stands in it once
+      replace: what stands there instead
+      suite: short name of the suite
+      caught_by: test of the suite that must fail
+    """
+    return struct(id = id, bug = bug, source = source, find = find, replace = replace, suite = suite, caught_by = caught_by)
+
 def mutants(name, sources, suites, data, mutants):
     """A test NAME that runs every mutant and wants the named test of its suite to fail.
 
@@ -8,8 +22,7 @@ def mutants(name, sources, suites, data, mutants):
       sources: label of the source file of each short name
       suites: label of the suite of each short name: a library of GoogleTest tests
       data: files that the suites read
-      mutants: a list of structs with `id`, `bug` (what is planted), `source` (short name), `find` (text that
-        stands in the source once), `replace`, `suite` (short name) and `caught_by` (a test of the suite)
+      mutants: what mutant() returns
     """
     arguments = []
     binaries = []
