@@ -61,7 +61,8 @@ class Walker {
   }
 
   void leave(int place) {
-    if (!is_live_[place]) refuse_ring(place, ring_length_, "a backward of a place that is not live");
+    if (!is_live_[place])
+      refuse_ring(place, ring_length_, "a backward of a place that is not live");
     is_live_[place] = false;
     live_.erase(std::find(live_.begin(), live_.end(), place));
     if (!weights_.empty()) weight_ -= weights_[place];

@@ -48,6 +48,13 @@ void check_counts(const Plan& plan) {
   for (const int count : plan.covered_counts) {
     if (!is_legal(plan.shape, count)) training_order(plan.shape, count);  // throws the reason
   }
+  std::int64_t total = 0;
+  for (const int count : dominating_counts(plan.shape, plan.covered_counts))
+    total += 2 * std::int64_t{count} * plan.chunks();
+  if (total > kMostEvents) {
+    refuse("OP1", "covered_microbatch_counts", fmt::format("{} events", total),
+           fmt::format("at most {} in the orders that have to be looked at", kMostEvents));
+  }
 }
 
 void check_numbers(const Plan& plan) {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <set>
 
 #include "core/error.h"
@@ -18,15 +20,18 @@ namespace {
 struct Problem {
   ConflictGraph conflicts;            // of frames
   std::vector<std::int64_t> weights;  // of frames
+  Palette fewest;                     // arenas
   PackingScore bounds;
 };
 
-std::int64_t layered_bound(const Plan& plan, const LayerBytes& bytes, const ConflictGraph& places,
-                           std::int64_t steps) {
-  std::set<std::int64_t> sizes;
+// As many arenas of at least each size as frames of at least that size conflict with each other:
+// the palette that no colouring can go below.
+Palette fewest_arenas(const Plan& plan, const LayerBytes& bytes, const ConflictGraph& places,
+                      std::int64_t steps) {
+  std::set<std::int64_t, std::greater<>> sizes;
   for (const auto& chunk : bytes) sizes.insert(chunk.begin(), chunk.end());
-  std::int64_t bound = 0, smaller = 0;
   steps /= std::max<std::int64_t>(1, static_cast<std::int64_t>(sizes.size()));
+  Palette arenas;
   for (const std::int64_t size : sizes) {
     std::vector<std::int64_t> frames;  // of each place, at least as large
     for (const auto& chunk : bytes) {
@@ -34,10 +39,10 @@ std::int64_t layered_bound(const Plan& plan, const LayerBytes& bytes, const Conf
                                        [size](std::int64_t each) { return each >= size; });
       frames.insert(frames.end(), plan.ring_length, count);
     }
-    bound += (size - smaller) * heaviest_clique(places, frames, steps).weight;
-    smaller = size;
+    const std::int64_t clique = heaviest_clique(places, frames, steps).weight;
+    arenas.resize(std::max<std::size_t>(arenas.size(), clique), size);
   }
-  return bound;
+  return arenas;
 }
 
 Problem make_problem(const Plan& plan, const LayerBytes& bytes, const Effort& effort) {
@@ -60,11 +65,11 @@ Problem make_problem(const Plan& plan, const LayerBytes& bytes, const Effort& ef
   bounds.peak_bytes = liveness.peak;
   bounds.clique_bytes = clique.weight;
   bounds.clique_heaviest = clique.heaviest;
-  bounds.layered_bytes =
-      std::max({layered_bound(plan, bytes, liveness.together, effort.clique_steps), clique.weight,
-                liveness.peak});
+  Palette fewest = fewest_arenas(plan, bytes, liveness.together, effort.clique_steps);
+  bounds.layered_bytes = std::max({std::accumulate(fewest.begin(), fewest.end(), std::int64_t{0}),
+                                   clique.weight, liveness.peak});
   return {frame_conflicts(liveness.together, plan.layers_per_chunk, plan.ring_length),
-          std::move(weights), bounds};
+          std::move(weights), std::move(fewest), bounds};
 }
 
 }  // namespace
@@ -129,10 +134,10 @@ LayerBytes seeded_bytes(SizeSet set, const std::vector<int>& layers_per_chunk, s
 PackedPlan pack(Plan plan, const LayerBytes& bytes, const Effort& effort) {
   Problem problem = make_problem(plan, bytes, effort);
   PackedPlan result{std::move(plan), problem.bounds};
-  const WeightedColouring colouring = colour(problem.conflicts, problem.weights,
-                                             result.score.layered_bytes, effort.colouring_steps);
+  const WeightedColouring colouring =
+      colour(problem.conflicts, problem.weights, problem.fewest, effort.colouring_steps);
   result.score.arena_bytes = colouring.cost;
-  result.score.optimal = colouring.optimal;
+  result.score.optimal = colouring.optimal || colouring.cost <= result.score.layered_bytes;
   const std::size_t frames = problem.weights.size();
   for (std::size_t i = 0; i < result.plan.slots.size(); ++i)
     result.plan.slots[i].saved_arena_id = colouring.colours[i % frames];

@@ -142,7 +142,7 @@ TEST(WeightedColouring, IsOptimalOnRandomSmallGraphs) {
   for (int i = 0; i < 2000; ++i) {
     const ConflictGraph graph = random_graph(random, random.below(8) + 1);
     const auto weights = random_weights(random, graph.nodes());
-    const WeightedColouring colouring = colour(graph, weights, 0, 1'000'000);
+    const WeightedColouring colouring = colour(graph, weights, {}, 1'000'000);
     ASSERT_NO_FATAL_FAILURE(expect_proper(graph, colouring.colours));
     ASSERT_EQ(cost_of(colouring.colours, weights), colouring.cost);
     ASSERT_TRUE(colouring.optimal);
@@ -152,16 +152,41 @@ TEST(WeightedColouring, IsOptimalOnRandomSmallGraphs) {
   EXPECT_GT(proved_by_search, 50) << "graphs on which DSATUR is not optimal";
 }
 
+TEST(Palettes, ASearchFindsNearlyAllOptima) {
+  Random random{5};
+  int optimal = 0;
+  for (int i = 0; i < 300; ++i) {
+    const ConflictGraph graph = random_graph(random, random.below(8) + 2);
+    const auto weights = random_weights(random, graph.nodes());
+    const std::int64_t optimum = brute_force_colouring(graph, weights);
+    std::int64_t steps = 20'000;
+    const Colouring found = search_palettes(graph, weights, {}, dsatur(graph), steps);
+    ASSERT_NO_FATAL_FAILURE(expect_proper(graph, found));
+    ASSERT_GE(cost_of(found, weights), optimum);
+    ASSERT_GE(steps, 0);
+    optimal += cost_of(found, weights) == optimum;
+  }
+  EXPECT_GE(optimal, 285) << "of 300: it is no exact search";
+}
+
+TEST(Palettes, KeepCapacities) {
+  ConflictGraph graph(3);
+  graph.connect(0, 1);
+  std::int64_t steps = 100;
+  const Colouring found = colour_with_palette(graph, {5, 5, 2}, {5, 2}, {-1, -1, -1}, steps, 100);
+  EXPECT_EQ(std::count(found.begin(), found.end(), -1), 1) << "two of weight 5, one place";
+}
+
 TEST(WeightedColouring, IsNeverMoreExpensiveThanDsaturWhateverTheSteps) {
   Random random{4};
   for (int i = 0; i < 200; ++i) {
     const ConflictGraph graph = random_graph(random, random.below(60) + 1);
     const auto weights = random_weights(random, graph.nodes());
     for (const std::int64_t steps : {0, 100, 5000}) {
-      const WeightedColouring colouring = colour(graph, weights, 0, steps);
+      const WeightedColouring colouring = colour(graph, weights, {}, steps);
       ASSERT_NO_FATAL_FAILURE(expect_proper(graph, colouring.colours));
       ASSERT_LE(colouring.cost, cost_of(dsatur(graph), weights));
-      ASSERT_EQ(colour(graph, weights, 0, steps).colours, colouring.colours) << "deterministic";
+      ASSERT_EQ(colour(graph, weights, {}, steps).colours, colouring.colours) << "deterministic";
     }
   }
 }

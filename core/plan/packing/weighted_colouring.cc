@@ -240,7 +240,8 @@ std::int64_t cost_of(const Colouring& colouring, const std::vector<std::int64_t>
 }
 
 WeightedColouring colour(const ConflictGraph& graph, const std::vector<std::int64_t>& weights,
-                         std::int64_t lower_bound, std::int64_t steps) {
+                         const Palette& fewest, std::int64_t steps) {
+  const std::int64_t lower_bound = std::accumulate(fewest.begin(), fewest.end(), std::int64_t{0});
   Improver improver(graph, weights, lower_bound);
   const Colouring plain = dsatur(graph), by_weight = dsatur(graph, ranks_of(weights));
   improver.offer(plain);
@@ -248,8 +249,16 @@ WeightedColouring colour(const ConflictGraph& graph, const std::vector<std::int6
   improver.iterate(by_weight, kRounds, steps);
   improver.iterate(plain, kRounds, steps);
   WeightedColouring& best = improver.best();
-  if (!improver.is_done() && graph.nodes() <= kMostExactNodes && best.steps < steps)
-    Exact(graph, weights, lower_bound, steps - best.steps, best).run();
+  std::int64_t left = steps - best.steps;
+  if (!improver.is_done() && graph.nodes() <= kMostExactNodes && left > 0) {
+    Exact(graph, weights, lower_bound, left / 2, best).run();
+    left = steps - best.steps;
+  }
+  if (!improver.is_done() && !best.optimal && left > 0) {
+    const std::int64_t before = left;
+    improver.offer(search_palettes(graph, weights, fewest, best.colours, left));
+    best.steps += before - left;
+  }
   best.optimal = best.optimal || best.cost <= lower_bound;
   number_by_weight(best, weights);
   return std::move(best);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/plan/colouring.h"
+#include "core/plan/packing/palette_search.h"
 
 namespace slotgraph {
 
@@ -19,12 +20,12 @@ struct WeightedColouring {
 // The sum over the colours of their heaviest node.
 std::int64_t cost_of(const Colouring& colouring, const std::vector<std::int64_t>& weights);
 
-// The cheapest of: DSATUR; DSATUR by falling weight; either one improved by merging and
-// recolouring; and, as far as `steps` go, branch and bound, which for small graphs proves the
-// optimum. It ends as soon as the cost is `lower_bound`. Deterministic; never more expensive than
-// DSATUR.
+// The cheapest of: DSATUR; DSATUR by falling weight; either one recoloured class by class; as far as
+// half of the `steps` go, branch and bound, which for small graphs proves the optimum; and with the
+// rest a search from the palette `fewest`, whose sum no colouring can go below. It ends as soon as
+// the cost is that sum. Deterministic; never more expensive than DSATUR.
 WeightedColouring colour(const ConflictGraph& graph, const std::vector<std::int64_t>& weights,
-                         std::int64_t lower_bound, std::int64_t steps);
+                         const Palette& fewest, std::int64_t steps);
 
 }  // namespace slotgraph
 

@@ -1,0 +1,10 @@
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/plan/json/fuzz/targets.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  slotgraph::fuzz_plan(std::string(reinterpret_cast<const char*>(data), size));
+  return 0;
+}
