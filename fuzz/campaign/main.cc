@@ -70,6 +70,6 @@ int main(int argc, char** argv) {
     return fuzz::exit_code(error);
   } catch (const std::exception& error) {
     fmt::print(stderr, "campaign: internal error: {}\n", error.what());
-    return fuzz::kInternal;
+    return slotgraph::kInternal;
   }
 }

@@ -12,7 +12,15 @@ def mutant(id, bug, source, find, replace, suite, caught_by):
       suite: short name of the suite
       caught_by: test of the suite that must fail
     """
-    return struct(id = id, bug = bug, source = source, find = find, replace = replace, suite = suite, caught_by = caught_by)
+    return struct(
+        id = id,
+        bug = bug,
+        source = source,
+        find = find,
+        replace = replace,
+        suite = suite,
+        caught_by = caught_by,
+    )
 
 def mutants(name, sources, suites, data, mutants):
     """A test NAME that runs every mutant and wants the named test of its suite to fail.

@@ -2,6 +2,7 @@
 // owners' tokens, conflicts by intervals over all counts, rings and colours by closed forms.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
 
 #include <algorithm>
 #include <array>
@@ -375,6 +376,39 @@ TEST(Planner, ShortLastGroupsCanBeCovered) {
           ++plans;
         }
   fmt::print("{} plans\n", plans);
+}
+
+// Larger shapes than can be enumerated: P <= 16, V <= 6, up to 6 layers a chunk, 24 groups, longer
+// rings, short last groups.
+TEST(Planner, LargerPlansFindTheirBytes) {
+  std::map<std::string, int> distribution;
+  const bool holds = rc::check("every step of a larger plan finds its bytes", [&] {
+    const int p = *rc::gen::inRange(1, 17);
+    const int v = p == 1 ? 0 : *rc::gen::inRange(0, 7);
+    const int n = *rc::gen::inRange(p, 2 * p + 3);
+    const PipelineShape shape{p, *rc::gen::inRange(0, p), v, n};
+    const int limit = (v == 0 ? 1 : n) * *rc::gen::inRange(1, 25);
+    PlanRequest request{"", shape, {}, {2, 1}, {}, 0, false};
+    request.layers_per_chunk =
+        *rc::gen::container<std::vector<int>>(shape.chunks(), rc::gen::inRange(0, 7));
+    const bool aligned = *rc::gen::inRange(0, 3) > 0;
+    request.counts = aligned ? aligned_counts(shape, limit) : legal_counts(shape, limit);
+    if (p == 1) request.counts = {1};
+    const int longer = *rc::gen::inRange(0, 4);
+    request.ring_length = shortest_ring(shape, request.counts) + longer;
+    ++distribution[fmt::format("V {}", v)];
+    ++distribution[aligned ? "aligned counts" : "all legal counts"];
+    ++distribution[longer == 0 ? "shortest ring" : "longer ring"];
+    const Plan plan = make_plan(request);
+    ++distribution[plan.frames() < 64    ? "below 64 frames"
+                   : plan.frames() < 512 ? "below 512 frames"
+                                         : "512 frames or more"];
+    check(plan);
+    expect_clean_replay(plan);
+    RC_ASSERT(!::testing::Test::HasFatalFailure());
+  });
+  EXPECT_TRUE(holds);
+  for (const auto& [what, count] : distribution) fmt::print("{:>8} {}\n", count, what);
 }
 
 // A million plans and their validation: order, plan, check.

@@ -13,12 +13,12 @@ struct Clique {
   std::vector<int> nodes;  // ascending
   std::int64_t weight = 0;
   bool heaviest = false;   // the search ended: there is no heavier one
-  std::int64_t steps = 0;  // nodes of the search tree that were visited
+  std::int64_t steps = 0;  // nodes of the search tree that were visited; more for large graphs
 };
 
 // Branch and bound with greedy colourings as bounds (Tomita and Kameda, "An efficient
-// branch-and-bound algorithm for finding a maximum clique", 2007, with weights). Visits at most
-// `steps` nodes of the tree, and at least enough for one maximal clique. Weights are not negative.
+// branch-and-bound algorithm for finding a maximum clique", 2007, with weights). Ends after `steps`
+// nodes of the tree, but not before one maximal clique is found. Weights are not negative.
 Clique heaviest_clique(const ConflictGraph& graph, const std::vector<std::int64_t>& weights,
                        std::int64_t steps);
 

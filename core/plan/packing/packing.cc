@@ -155,14 +155,11 @@ PackingScore score(const Plan& plan, const LayerBytes& bytes, const Effort& effo
   return result;
 }
 
-std::vector<RingCost> ring_costs(const PlanRequest& request, const LayerBytes& bytes, int longest,
-                                 const Effort& effort) {
-  std::vector<RingCost> costs;
-  PlanRequest next = request;
-  for (next.ring_length = shortest_ring(request.shape, request.counts); next.ring_length <= longest;
-       ++next.ring_length)
-    costs.push_back({next.ring_length, pack(make_plan(next), bytes, effort).score});
-  return costs;
+PackingScore ring_cost(const PlanRequest& request, int ring_length, const LayerBytes& bytes,
+                       const Effort& effort) {
+  PlanRequest changed = request;
+  changed.ring_length = ring_length;
+  return pack(make_plan(changed), bytes, effort).score;
 }
 
 }  // namespace slotgraph

@@ -64,14 +64,10 @@ PackedPlan pack(Plan plan, const LayerBytes& bytes, const Effort& effort);
 // What the plan's own colours cost.
 PackingScore score(const Plan& plan, const LayerBytes& bytes, const Effort& effort);
 
-// What each ring length costs, from the shortest to `longest`: a longer ring has more graphs, and
-// may need fewer bytes (planner.md 2.4).
-struct RingCost {
-  int ring_length = 0;
-  PackingScore score;
-};
-std::vector<RingCost> ring_costs(const PlanRequest& request, const LayerBytes& bytes, int longest,
-                                 const Effort& effort);
+// What a ring of that length costs: a longer one has more graphs, and may need fewer bytes
+// (planner.md 2.4).
+PackingScore ring_cost(const PlanRequest& request, int ring_length, const LayerBytes& bytes,
+                       const Effort& effort);
 
 }  // namespace slotgraph
 

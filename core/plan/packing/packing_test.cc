@@ -249,16 +249,16 @@ INSTANTIATE_TEST_SUITE_P(Sizes, PublicPlans, testing::ValuesIn(kSizeSets), [](co
 });
 
 // P2 V2 N4 rank 0 needs 11 arenas with its shortest ring and 8 with the next (planner.md 2.4).
-TEST(RingCosts, TradeGraphsForBytes) {
+TEST(RingCost, TradesGraphsForBytes) {
   const PipelineShape shape{2, 0, 2, 4};
   const PlanRequest request{"", shape, {1, 1}, {2, 1}, aligned_counts(shape, 32)};
-  const auto costs = ring_costs(request, {{1}, {1}}, 9, Effort{});
-  ASSERT_EQ(costs.size(), 3u);
-  EXPECT_EQ(costs[0].ring_length, 7);
-  EXPECT_EQ(costs[0].score.arena_bytes, 11);
-  EXPECT_EQ(costs[0].score.executables, 28);
-  EXPECT_EQ(costs[1].score.arena_bytes, 8);
-  EXPECT_EQ(costs[1].score.executables, 32);
+  EXPECT_EQ(shortest_ring(shape, request.counts), 7);
+  const PackingScore shortest = ring_cost(request, 7, {{1}, {1}}, Effort{});
+  const PackingScore longer = ring_cost(request, 8, {{1}, {1}}, Effort{});
+  EXPECT_EQ(shortest.arena_bytes, 11);
+  EXPECT_EQ(shortest.executables, 28);
+  EXPECT_EQ(longer.arena_bytes, 8);
+  EXPECT_EQ(longer.executables, 32);
 }
 
 TEST(FirstFree, UsesAsManyArenasAsFramesLiveAtOnce) {

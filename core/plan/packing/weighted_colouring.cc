@@ -100,7 +100,7 @@ class Improver {
       for (const Key& key : keys) ordered.push_back(std::move(classes[key.index]));
       colouring = recolour(graph_, ordered);
       offer(colouring);
-      best_.steps += graph_.nodes();
+      best_.steps += graph_.nodes() * (1 + std::int64_t{graph_.nodes()} / 256);
     }
   }
 
@@ -227,8 +227,9 @@ void number_by_weight(WeightedColouring& colouring, const std::vector<std::int64
     for (const int node : classes[order[i]]) colouring.colours[node] = static_cast<int>(i);
 }
 
-constexpr int kMostExactNodes = 512;  // the search keeps their square
-constexpr int kRounds = 300;          // of recolouring, from each start
+constexpr int kMostExactNodes = 512;          // the search keeps their square
+constexpr int kRounds = 300;                  // of recolouring, from each start
+constexpr std::int64_t kMostCells = 1 << 22;  // nodes times colours of a palette search: 48 MiB
 
 }  // namespace
 
@@ -254,7 +255,8 @@ WeightedColouring colour(const ConflictGraph& graph, const std::vector<std::int6
     Exact(graph, weights, lower_bound, left / 2, best).run();
     left = steps - best.steps;
   }
-  if (!improver.is_done() && !best.optimal && left > 0) {
+  const std::int64_t cells = std::int64_t{graph.nodes()} * colours_of(best.colours);
+  if (!improver.is_done() && !best.optimal && left > 0 && cells <= kMostCells) {
     const std::int64_t before = left;
     improver.offer(search_palettes(graph, weights, fewest, best.colours, left));
     best.steps += before - left;

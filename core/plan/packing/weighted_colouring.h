@@ -20,10 +20,10 @@ struct WeightedColouring {
 // The sum over the colours of their heaviest node.
 std::int64_t cost_of(const Colouring& colouring, const std::vector<std::int64_t>& weights);
 
-// The cheapest of: DSATUR; DSATUR by falling weight; either one recoloured class by class; as far as
-// half of the `steps` go, branch and bound, which for small graphs proves the optimum; and with the
-// rest a search from the palette `fewest`, whose sum no colouring can go below. It ends as soon as
-// the cost is that sum. Deterministic; never more expensive than DSATUR.
+// The cheapest of: DSATUR; DSATUR by falling weight; either one recoloured class by class; as far
+// as half of the `steps` go, branch and bound, which for small graphs proves the optimum; and with
+// the rest a search from the palette `fewest`, whose sum no colouring can go below. It ends as soon
+// as the cost is that sum. Deterministic; never more expensive than DSATUR.
 WeightedColouring colour(const ConflictGraph& graph, const std::vector<std::int64_t>& weights,
                          const Palette& fewest, std::int64_t steps);
 

@@ -101,9 +101,9 @@ int make(const Flags& flags) {
   const LayerBytes bytes = read_bytes(flags, request.layers_per_chunk);
   const bool unit = flags.bytes_file.empty() && flags.sizes == "unit";
   const char* name = unit ? "frames" : "bytes";
-  if (flags.rings > 0) {
-    for (const RingCost& cost : ring_costs(request, bytes, flags.rings, Effort{}))
-      describe(fmt::format("ring {}", cost.ring_length).c_str(), cost.score, name);
+  const int shortest = shortest_ring(request.shape, request.counts);
+  for (int ring = shortest; ring <= flags.rings; ++ring) {
+    describe(fmt::format("ring {}", ring).c_str(), ring_cost(request, ring, bytes, Effort{}), name);
   }
   Plan plan = make_plan(request);
   if (flags.slots == "first-free") {

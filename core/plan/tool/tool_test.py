@@ -155,8 +155,9 @@ class Tool(unittest.TestCase):
         self.assertFalse(out.exists())
 
     def test_wrong_flags_are_usage_errors(self):
-        for arguments in ([], ["nonsense"], ["make"], ["make", self.shape, "--mode", "x"], ["make", self.shape, "--ring", "-1"],
-                          ["draw", self.shape, "extra"], ["explain", self.shape]):
+        for arguments in ([], ["nonsense"], ["make"], ["make", self.shape, "--mode", "x"],
+                          ["make", self.shape, "--ring", "-1"], ["draw", self.shape, "extra"],
+                          ["explain", self.shape]):
             self.assertEqual(run(*arguments).returncode, 64, arguments)
         self.assertEqual(run("--help").returncode, 0)
         self.assertIn("Examples", run("--help").stdout)
