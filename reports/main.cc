@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/exit_code.h"
-#include "core/record/files.h"
+#include "core/files.h"
 #include "reports/render.h"
 
 namespace slotgraph::reports {

@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "core/error.h"
-#include "core/record/files.h"
+#include "core/files.h"
 
 namespace slotgraph::reports {
 namespace {

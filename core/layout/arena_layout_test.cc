@@ -244,6 +244,10 @@ TEST(Staging, RefusesModuleState) {
               plan_staging({staged(0, floats(1, 0, 4)), staged(1, floats(2, 0, 4), {}, {1})});
             }),
             "C21");
+  EXPECT_EQ(rule([] {
+              plan_staging({staged(0, floats(1, 0, 4), {5}), staged(1, floats(2, 0, 4), {}, {5})});
+            }),
+            "C21");
 }
 
 TEST(LayOut, TakesTheLargestNeedOfEachColour) {

@@ -81,7 +81,6 @@ class Matching {
       return false;
     return std::all_of(group.members.begin(), group.members.end(), [&](int member) {
       const StagedBranch& branch = branches_[member];
-      if (holds(branch.module_state, storage)) return false;
       return std::all_of(branch.other_inputs.begin(), branch.other_inputs.end(), [&](int other) {
         return (other == branch.leading.storage) == (other == storage);
       });
@@ -126,8 +125,12 @@ StagingPlan plan_staging(const std::vector<StagedBranch>& branches) {
   for (const StagedBranch& branch : branches)
     module_state.insert(branch.module_state.begin(), branch.module_state.end());
   for (std::size_t i = 0; i < branches.size(); ++i) {
-    if (!module_state.contains(branches[i].leading.storage)) continue;
-    throw Error({"C21", fmt::format("leading input of branch {}", i),
+    const auto& others = branches[i].other_inputs;
+    const bool leads = module_state.contains(branches[i].leading.storage);
+    if (!leads && std::none_of(others.begin(), others.end(),
+                               [&](int storage) { return module_state.contains(storage); }))
+      continue;
+    throw Error({"C21", fmt::format("{} input of branch {}", leads ? "leading" : "another", i),
                  "an alias of a parameter or buffer", "memory of its own", "pass a copy"});
   }
   if (branches.empty()) return {};

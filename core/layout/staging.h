@@ -31,9 +31,8 @@ struct StagingPlan {
 // Gives every group a storage of its own, a sample's where one can serve: as many as possible. A
 // storage can serve a group if, for every member, exactly those other tensors alias it that aliased
 // the member's own leading input, and if no branch of another colour has it as another input.
-// Throws Error: C21 a leading input that lies in the
-// module state of any branch, L01 a group that no storage can
-// serve and whose aliases a fresh buffer would break.
+// Throws Error: C21 an input that lies in the module state of any branch, L01 a group that no
+// storage can serve and whose aliases a fresh buffer would break.
 StagingPlan plan_staging(const std::vector<StagedBranch>& branches);
 
 }  // namespace slotgraph

@@ -40,14 +40,15 @@ class Spreader {
   // fill `microbatches` ones. None if there are too few sequences, or too many groups.
   std::optional<CpSchedule> spread(int floor, int microbatches) const {
     std::map<int, SizeClass> classes = classes_of(floor);
-    int ranks = 0;
+    std::int64_t ranks = 0;
     for (const auto& [size, each] : classes) {
-      if (size != floor) ranks += each.fewest_groups * size;
+      if (size != floor) ranks += std::int64_t{each.fewest_groups} * size;
     }
-    const int free = microbatches * limits_.ranks - ranks;
+    const std::int64_t free = std::int64_t{microbatches} * limits_.ranks - ranks;
     auto smallest = classes.find(floor);
     if (smallest != classes.end()) {
-      const int groups = std::min<int>(free / floor, smallest->second.samples.size());
+      const auto groups = static_cast<int>(std::min<std::int64_t>(
+          free / floor, static_cast<std::int64_t>(smallest->second.samples.size())));
       if (groups < smallest->second.fewest_groups) return std::nullopt;
       smallest->second.fewest_groups = groups;
     } else if (free < 0) {
@@ -216,7 +217,9 @@ CpSchedule balanced_schedule(const CpLimits& limits, const std::vector<std::int6
       BatchBound{static_cast<std::int64_t>(lengths.size()), limits.ranks, limits.cap, limits.min_cp,
                  *std::max_element(lengths.begin(), lengths.end()), limits.microbatch_group_size});
   // More microbatches than the fewest only make room for packing.
-  const std::int64_t most = std::min<std::int64_t>(bound, 2 * fewest + unit);
+  constexpr int kTries = 4;
+  const std::int64_t most =
+      std::min<std::int64_t>(bound, std::int64_t{fewest} + (kTries - 1) * unit);
   for (int count = fewest; count <= most; count += unit)
     for (int floor = limits.min_cp; floor <= limits.ranks; floor *= 2)
       offer(spreader.spread(floor, count));

@@ -135,10 +135,12 @@ void check_batch(const CpLimits& limits, const std::vector<std::int64_t>& length
   const auto require = [](bool holds, const char* where, int found, const char* expected) {
     if (!holds) throw Error({"DC1", where, fmt::to_string(found), expected, "correct the limits"});
   };
-  require(is_power_of_two(limits.ranks), "ranks", limits.ranks, "a power of two");
+  constexpr int kMostRanks = 1 << 20, kMostTokens = 1 << 20;
+  require(is_power_of_two(limits.ranks) && limits.ranks <= kMostRanks, "ranks", limits.ranks,
+          "a power of two, at most 2^20");
   require(is_power_of_two(limits.min_cp) && limits.min_cp <= limits.ranks, "min_cp", limits.min_cp,
           "a power of two, not above the ranks");
-  require(limits.cap >= 1, "cap", limits.cap, "at least 1 token");
+  require(limits.cap >= 1 && limits.cap <= kMostTokens, "cap", limits.cap, "1 to 2^20 tokens");
   require(limits.microbatch_group_size >= 0, "microbatch_group_size", limits.microbatch_group_size,
           "at least 0");
   require(limits.max_num_seqs >= 0, "max_num_seqs", limits.max_num_seqs, "at least 0");
@@ -238,7 +240,7 @@ void check_schedule(const CpLimits& limits, const std::vector<std::int64_t>& len
       require(!group.samples.empty(), "DS1", where, "no sample", "at least one");
       require(tokens <= static_cast<std::int64_t>(limits.cap) * group.size, "DS4", where,
               fmt::format("{} tokens", tokens),
-              fmt::format("at most {} = cap * size", limits.cap * group.size));
+              fmt::format("at most {} = cap * size", std::int64_t{limits.cap} * group.size));
       require(
           limits.max_num_seqs == 0 || static_cast<int>(group.samples.size()) <= limits.max_num_seqs,
           "DS5", where, fmt::format("{} sequences", group.samples.size()),

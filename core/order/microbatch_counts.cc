@@ -24,7 +24,7 @@ std::vector<int> aligned_counts(const PipelineShape& shape, int limit) {
   capture_order(shape, 1);  // throws for a shape out of range
   const bool aligned = shape.virtual_stages > 0;
   const int step = aligned ? shape.microbatch_group_size : 1;
-  if (limit < step || limit % step != 0) {
+  if (limit < step || limit > kMostEvents || limit % step != 0) {
     throw Error({"OC1", "limit of microbatches", fmt::to_string(limit),
                  aligned ? fmt::format("a multiple of the group size {}", step) : "at least 1",
                  "round the limit to a count that a step may have"});
@@ -36,8 +36,10 @@ std::vector<int> aligned_counts(const PipelineShape& shape, int limit) {
 }
 
 std::vector<int> legal_counts(const PipelineShape& shape, int limit) {
+  capture_order(shape, 1);  // throws for a shape out of range
   std::vector<int> counts;
-  for (int count = 1; count <= limit; ++count) {
+  const int most = std::min(limit, kMostEvents / 2 / shape.chunks());
+  for (int count = 1; count <= most; ++count) {
     if (is_legal(shape, count)) counts.push_back(count);
   }
   return counts;
@@ -70,6 +72,10 @@ std::int64_t most_microbatches(const BatchBound& batch) {
                     {"cap", batch.cap},
                     {"min_cp", batch.min_cp},
                     {"max_length", batch.max_length}});
+  if (batch.max_length > std::int64_t{1} << 40) {
+    throw Error({"OC2", "max_length", fmt::to_string(batch.max_length), "at most 2^40 tokens",
+                 "correct the batch"});
+  }
   const std::int64_t cp =
       std::min<std::int64_t>(needed_cp(batch.max_length, batch.cap, batch.min_cp), batch.ranks);
   // Every microbatch but the last has at least ranks / cp groups of at least one sample each.

@@ -10,9 +10,9 @@
 namespace slotgraph {
 
 // The counts up to `limit` that the public data scheduler makes: with virtual stages the multiples
-// of the group size, otherwise every count. Ascending. A rank without pipeline runs microbatch
-// after microbatch: {1}. Throws Error: OP1 as training_order, OC1 limit below 1 or, with virtual
-// stages, no multiple of the group size.
+// of the group size, otherwise every count. Ascending. Without a pipeline every microbatch is a
+// step of its own: {1}. Throws Error: OP1 as training_order, OC1 limit below 1, above kMostEvents,
+// or, with virtual stages, no multiple of the group size.
 std::vector<int> aligned_counts(const PipelineShape& shape, int limit);
 
 // All counts up to `limit` that the pipeline schedulers run, aligned or not. Ascending.
@@ -50,7 +50,7 @@ struct PackingBound {
 std::int64_t most_microbatches(const PackingBound& batch);
 
 // CP size that a sample needs: a power of two, at least min_cp, whose ranks hold it with `cap`
-// tokens each.
+// tokens each. Length at most 2^40, cap and min_cp at least 1.
 std::int64_t needed_cp(std::int64_t length, int cap, int min_cp);
 
 }  // namespace slotgraph

@@ -129,7 +129,7 @@ void check_order(const Order& order, int chunks) {
   }
   std::vector<int> forwards(chunks), backwards(chunks);
   for (std::size_t i = 0; i < order.size(); ++i) {
-    const int chunk = std::abs(order[i]) - 1;
+    const std::int64_t chunk = std::abs(std::int64_t{order[i]}) - 1;
     if (chunk < 0 || chunk >= chunks) {
       refuse("O01", fmt::format("order, entry {}", i), fmt::to_string(order[i]),
              fmt::format("a chunk number from 1 to {}, or its negative", chunks));

@@ -46,31 +46,34 @@ struct CaptureCall {
 // * layers[c] + l are those of runtime.md 1.3 and 1.4.
 //
 // Throws Error with the first broken rule, in this order:
-//   O01  an entry is neither an event nor a delayed weight gradient (entries.h), or a delayed
-//   weight
-//        gradient of a chunk above K
-//   C01  autocast caches weights           C02  some modules train, some do not
-//   C03  events != K * M * 2, or none      C04  a delayed weight gradient without a list of layers,
-//                                               or with a chunk of other than one layer
-//   C05  the list has not K numbers, all >= 0; one number below 0; or neither and twice the samples
-//        are fewer than the events or no multiple of them
-//   C06  callables != sum of layers; samples != that * M; keyword samples != samples (in this
-//        order). Without an order only: samples != callables, keyword samples != samples
-// and, if slots are given,
-//   C07  the allocator is not the native one
-// and again for every call,
-//   C10  buffers are reused without an order        C11  ... outside training
-// and, if slots are given,
-//   C12  no order, or buffers are not reused (outside training C11 or C12, whichever comes first)
-//   OP5  a delayed weight gradient
-//   C13  a pool is given                   C14  no support for memory pools
-//   C15  slots != samples                  C16  a slot without exactly seven members
-//   C17  a module has hooks                C22  expandable segments that cannot be switched off
-//   C23  frames of the forward events != samples, or one twice (the index may reach another
-//   chunk's) O01, O02  as check_order of the events C24  two frames of one warm-up group (field 5)
-//   with different module objects W11  no warm-up iteration L02  a branch (field 2) twice in a
-//   family (fields 1, 3, 4) K09a a branch twice in a lockstep run of events (runtime.md 5.2)
-// Without slots C23 and what follows is not checked.
+// - O01 an entry is neither an event nor a delayed weight gradient (entries.h), or a delayed weight
+//   gradient of a chunk above K
+// - C01 autocast caches weights
+// - C02 some modules train, some do not
+// - C03 events != K * M * 2, or none
+// - C04 a delayed weight gradient without a list of layers, or with a chunk of other than one layer
+// - C05 the list has not K numbers, all >= 0; one number below 0; or neither and twice the samples
+//   are fewer than the events or no multiple of them
+// - C06 callables != sum of layers; samples != that * M; keyword samples != samples, in this order.
+//   Without an order only: samples != callables, keyword samples != samples
+// - C07 with slots: the allocator is not the native one
+// - C10 buffers are reused without an order
+// - C11 buffers are reused outside training
+// - and, with slots only,
+// - C12 no order, or buffers are not reused, or not in training
+// - OP5 a delayed weight gradient
+// - C13 a pool is given
+// - C14 no support for memory pools
+// - C15 slots != samples
+// - C16 a slot without exactly seven members
+// - C17 a module has hooks
+// - C22 expandable segments that cannot be switched off
+// - C23 frames of the forward events != samples, or one twice: an index may reach another chunk's
+// - O01, O02 as check_order of the events
+// - C24 two frames of one warm-up group (field 5) with different module objects
+// - W11 no warm-up iteration
+// - L02 a branch (field 2) twice in a family (fields 1, 3, 4)
+// - K09a a branch twice in a lockstep run of events (runtime.md 5.2)
 void check(const CaptureCall& call);
 
 }  // namespace slotgraph

@@ -27,7 +27,7 @@ class Walker {
   Walker(int chunks, int ring_length, const std::vector<std::int64_t>& weights)
       : ring_length_(ring_length),
         weights_(weights),
-        result_{ConflictGraph(chunks * ring_length), ConflictGraph(chunks * ring_length), 0},
+        result_{ConflictGraph(chunks * ring_length), ConflictGraph(chunks * ring_length), 0, {}},
         next_(2 * static_cast<std::size_t>(chunks) + 1),
         is_live_(static_cast<std::size_t>(chunks) * ring_length) {}
 
@@ -57,7 +57,9 @@ class Walker {
     is_live_[place] = true;
     if (weights_.empty()) return;
     weight_ += weights_[place];
-    result_.peak = std::max(result_.peak, weight_);
+    if (weight_ <= result_.peak) return;
+    result_.peak = weight_;
+    result_.peak_places = live_;
   }
 
   void leave(int place) {

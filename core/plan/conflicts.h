@@ -56,6 +56,7 @@ struct Liveness {
   ConflictGraph together;    // places that are live together
   ConflictGraph successive;  // places of consecutive backward events, chunks without layers as well
   std::int64_t peak = 0;     // largest weight that is live at once
+  std::vector<int> peak_places;  // that are live then
 };
 
 // Walks the orders, each of which must hold check_order. `weights` has the weight of each place, or

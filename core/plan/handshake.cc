@@ -7,28 +7,12 @@
 
 #include "core/digest.h"
 #include "core/error.h"
-#include "core/plan/conflicts.h"
 
 namespace slotgraph {
 namespace {
 
 std::string text_of(const std::vector<int>& numbers) {
   return fmt::format("{}", fmt::join(numbers, ","));
-}
-
-// Whether no two frames that the base order makes live together share an arena.
-bool covers_capture_order(const Plan& plan) {
-  const Liveness liveness = walk({plan.base_order}, plan.chunks(), plan.ring_length, {});
-  const ConflictGraph frames =
-      frame_conflicts(liveness.together, plan.layers_per_chunk, plan.ring_length);
-  for (int a = 0; a < frames.nodes(); ++a) {
-    bool shares = false;
-    for_each_bit(frames.neighbours(a), [&](int b) {
-      shares = shares || plan.slots[a].saved_arena_id == plan.slots[b].saved_arena_id;
-    });
-    if (shares) return false;
-  }
-  return true;
 }
 
 [[noreturn]] void refuse(const char* rule, const std::string& mine, const std::string& theirs,
@@ -49,13 +33,13 @@ void check_schema(const std::string& my_name, const Handshake& mine, const std::
 
 std::vector<std::string> capabilities_of(const Plan& plan) {
   std::vector<std::string> names;
-  if (plan.layers() > 0 && covers_capture_order(plan)) names.emplace_back("capture-order");
   if (std::count(plan.layers_per_chunk.begin(), plan.layers_per_chunk.end(), 0) > 0)
     names.emplace_back("empty-chunks");
   const int group = plan.shape.virtual_stages == 0 ? 1 : plan.shape.microbatch_group_size;
   if (std::any_of(plan.covered_counts.begin(), plan.covered_counts.end(),
                   [group](int count) { return count % group != 0; }))
     names.emplace_back("short-groups");
+  if (!covers_capture(plan)) names.emplace_back("unsafe-capture");
   return names;
 }
 

@@ -13,10 +13,11 @@ namespace slotgraph {
 inline constexpr int kPlanSchema = 1;  // of the seven fields and of what the digests cover
 
 // What a plan asks of the runtime that uses it, by name, ascending:
-//   "capture-order"   frames that are live together only while capturing share no arena
-//   "short-groups"    it covers counts whose last microbatch group is short
-//   "empty-chunks"    chunks without layers take part in orders and gradient colours
-// The plan must hold check_structure. Throws Error PL14 if its base order does not fit its ring.
+//   "empty-chunks"       chunks without layers take part in orders and gradient colours
+//   "short-groups"       it covers counts whose last microbatch group is short
+//   "unsafe-capture"     frames that are live together only while capturing may share an arena, as
+//                        in plans of the public planner: a capture must not rely on their bytes
+// The plan must hold check_structure.
 std::vector<std::string> capabilities_of(const Plan& plan);
 
 struct Handshake {

@@ -43,7 +43,7 @@ TEST(Handshake, EveryPartOfThePlanHasItsDigest) {
     return parts;
   };
   EXPECT_EQ(differs([](Plan& p) { p.name = "another"; }), "") << "a name means nothing";
-  EXPECT_EQ(differs([](Plan& p) { std::swap(p.base_order[5], p.base_order[9]); }), "order ");
+  EXPECT_EQ(differs([](Plan& p) { std::swap(p.base_order[6], p.base_order[7]); }), "order ");
   EXPECT_EQ(differs([](Plan& p) { p.covered_counts.pop_back(); }), "order ");
   EXPECT_EQ(differs([](Plan& p) { p.shape.rank = 1; }), "shapes ");
   EXPECT_EQ(differs([](Plan& p) { p.cp_sizes[0] = 4; }), "sizes ");
@@ -92,21 +92,19 @@ TEST(Handshake, RanksOfOnePipelineAgreeOnRingAndVariants) {
 }
 
 TEST(Capabilities, SayWhatARuntimeMustKnow) {
-  EXPECT_EQ(capabilities_of(example()), (std::vector<std::string>{"capture-order"}));
-  EXPECT_EQ(capabilities_of(example(0, {1, 0})),
-            (std::vector<std::string>{"capture-order", "empty-chunks"}));
+  EXPECT_EQ(capabilities_of(example()), (std::vector<std::string>{}));
+  EXPECT_EQ(capabilities_of(example(0, {1, 0})), (std::vector<std::string>{"empty-chunks"}));
   PlanRequest request{"", {2, 0, 2, 4}, {1, 1}, {1}, {4, 6, 8}};
-  EXPECT_EQ(capabilities_of(make_plan(request)),
-            (std::vector<std::string>{"capture-order", "short-groups"}));
+  EXPECT_EQ(capabilities_of(make_plan(request)), (std::vector<std::string>{"short-groups"}));
   request.counts = {4, 8};
   request.omit_capture_order = true;
-  EXPECT_EQ(capabilities_of(make_plan(request)), (std::vector<std::string>{}))
+  EXPECT_EQ(capabilities_of(make_plan(request)), (std::vector<std::string>{"unsafe-capture"}))
       << "frames that are live together while capturing share an arena";
   EXPECT_NE(text([] {
               check_supported(example(0, {1, 0}), {"capture-order"});
             }).find("[H02] plan: found the capability `empty-chunks`"),
             std::string::npos);
-  EXPECT_EQ(text([] { check_supported(example(), {"capture-order"}); }), "");
+  EXPECT_EQ(text([] { check_supported(example(), {}); }), "");
 }
 
 TEST(PlanDocument, IsReadBackAndNoticesChanges) {
@@ -125,6 +123,9 @@ TEST(PlanDocument, IsReadBackAndNoticesChanges) {
   changed["schema"] = 9;
   EXPECT_NE(read(changed).find("[H01] plan.json/schema: found schema 9, expected schema 1"),
             std::string::npos);
+  changed = document;
+  changed["capabilities"] = {"unsafe-capture"};
+  EXPECT_NE(read(changed).find("[H02] plan.json/capabilities"), std::string::npos) << read(changed);
   changed = document;
   changed["plam"] = 1;
   EXPECT_NE(read(changed).find("[J05]"), std::string::npos);

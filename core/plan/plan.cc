@@ -31,9 +31,16 @@ void check_ranges(const Plan& plan) {
     refuse("PL00", "layers_per_chunk", fmt::format("{} chunks", plan.chunks()),
            fmt::to_string(plan.shape.chunks()));
   }
-  for (const int layers : plan.layers_per_chunk) {
-    if (layers >= 0 && layers <= kMostLayers) continue;
-    refuse("PL00", "layers_per_chunk", fmt::to_string(layers), fmt::format("0 to {}", kMostLayers));
+  std::int64_t layers = 0;
+  for (const int of_chunk : plan.layers_per_chunk) {
+    if (of_chunk < 0) refuse("PL00", "layers_per_chunk", fmt::to_string(of_chunk), "at least 0");
+    layers += of_chunk;
+  }
+  const std::int64_t places = std::int64_t{plan.chunks()} * plan.ring_length;
+  const std::int64_t frames = layers * plan.ring_length;
+  if (layers > kMostFrames || std::max(places, frames) > kMostFrames) {
+    refuse("PL00", "plan", fmt::format("{} frames in {} places", frames, places),
+           fmt::format("at most {} of each", kMostFrames));
   }
   if (plan.covered_counts.empty())
     refuse("PL00", "covered_microbatch_counts", "none", "at least one");
@@ -63,6 +70,11 @@ void check_numbers(const Plan& plan) {
   if (static_cast<std::int64_t>(plan.slots.size()) != branches) {
     refuse("PL00", "slots", fmt::to_string(plan.slots.size()),
            fmt::format("{} = variants * ring length * layers", branches));
+  }
+  const std::int64_t events = 2 * std::int64_t{plan.chunks()} * plan.ring_length;
+  if (static_cast<std::int64_t>(plan.base_order.size()) != events) {
+    refuse("PL00", "base_order", fmt::format("{} entries", plan.base_order.size()),
+           fmt::format("{} = 2 * chunks * ring length", events));
   }
   const std::size_t chunks = plan.layers() == 0 ? 0 : plan.layers_per_chunk.size();
   if (plan.user_grad_colours.size() != chunks) {
@@ -116,6 +128,13 @@ void check_range(const Plan& plan) {
     for (int i = 0; i < 7; ++i) {
       if (in_range(fields[i])) continue;
       refuse("PL01", fmt::format("slot {}, field {}", index, i), fmt::to_string(fields[i]),
+             fmt::format("0 to {}", limit - 1));
+    }
+  }
+  for (const auto& chunk : plan.user_grad_colours) {
+    for (const int colour : chunk) {
+      if (in_range(colour)) continue;
+      refuse("PL01", "user_grad_arena_of_chunk_slot", fmt::to_string(colour),
              fmt::format("0 to {}", limit - 1));
     }
   }
@@ -299,6 +318,16 @@ void check(const Plan& plan) {
   for (const int count : dominating_counts(plan.shape, plan.covered_counts))
     replay.run(training_order(plan.shape, count), count);
   replay.run(plan.base_order, plan.ring_length);
+}
+
+bool covers_capture(const Plan& plan) {
+  if (plan.layers() == 0) return true;
+  try {
+    Replay(plan).run(plan.base_order, plan.ring_length);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 void check_step(const Plan& plan, const Order& order) {

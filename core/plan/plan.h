@@ -46,18 +46,20 @@ struct Plan {
   }
 };
 
-inline constexpr int kMostLayers = 1 << 14;  // of one chunk
+inline constexpr int kMostFrames = 1 << 14;  // of a plan, and places: slots of all chunks
 
 // Checks what a plan says besides its slots and its base order. Throws Error: PL00 ring, sizes,
-// chunks, layers or counts out of range or order; then OP1, OP2 for the first covered count that
-// the schedulers do not run.
+// chunks, layers, frames or counts out of range or order; then OP1, OP2 for the first covered count
+// that the schedulers do not run.
 void check_shape(const Plan& plan);
 
 // Checks the plan invariants P1-P9 of planner.md 2.6 and the liveness behind them. Throws Error
 // with the first broken rule, each over all slots before the next:
-//   PL00 as check_shape; numbers of slots and of gradient colours (a plan without layers has none)
+//   PL00 as check_shape; numbers of slots and of gradient colours (a plan without layers has none);
+//   a base order of other than ring_length microbatches
 //   OP1, OP2 as check_shape
-//   PL01 a field below 0, or not below the number of slots or that of chunks, whichever is larger
+//   PL01 a field or gradient colour below 0, or not below the number of slots or that of chunks,
+//   whichever is larger
 //   PL09 a slot of a chunk without layers; PL13 chunk, slot, layer not in emission order
 //   PL08 field 5 is not the module of the variant and layer
 //   PL02 a branch twice in its family
@@ -72,6 +74,10 @@ void check_shape(const Plan& plan);
 void check(const Plan& plan);
 // The same up to O02: what makes a plan's numbers safe to use as indices.
 void check_structure(const Plan& plan);
+
+// Whether the base order, in which branches are captured, holds PL04 and PL05 as well: the public
+// planner's plans need not. The plan must hold check_structure.
+bool covers_capture(const Plan& plan);
 
 // Checks an order that a step is about to run on a checked plan, whatever the variants of its
 // microbatches. Throws Error: O01, O02; PL15 a number of microbatches that the plan does not cover;

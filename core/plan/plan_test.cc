@@ -107,9 +107,13 @@ TEST(Check, NamesTheRuleOfEachSingleViolation) {
        }},
       {"PL14",
        [](Plan& plan) {
-         plan.covered_counts = {2, 40};
-         plan.base_order = {1, 1, 1, 1, 1, 2, 2, 2, 2, 2, -2, -2, -2, -2, -2, -1, -1, -1, -1, -1};
+         plan = make_plan({"", plan.shape, {1, 1}, {2, 1}, {2}});
+         plan.covered_counts = {2, 4};
        }},
+      {"PL00", [](Plan& plan) { plan.base_order.push_back(1); }},
+      {"O01", [](Plan& plan) { plan.base_order[0] = 2; }},
+      {"O02", [](Plan& plan) { std::swap(plan.base_order.front(), plan.base_order.back()); }},
+      {"PL01", [](Plan& plan) { plan.user_grad_colours[1][0] = 1 << 19; }},
   };
   for (const auto& [rule, violate] : cases) {
     Plan plan = good;

@@ -1,7 +1,5 @@
 #include "core/plan/planner.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "core/error.h"
@@ -34,26 +32,24 @@ std::vector<Slot> emit(const Plan& plan, const Colouring& frame_colours) {
   return slots;
 }
 
-void check_size(const Plan& plan) {
-  const std::int64_t places = std::int64_t{plan.chunks()} * plan.ring_length;
-  const std::int64_t frames = std::int64_t{plan.layers()} * plan.ring_length;
-  if (std::max(places, frames) <= kMostNodes) return;
-  throw Error({"PL00", "plan", fmt::format("{} frames in {} places", frames, places),
-               fmt::format("at most {} of each", kMostNodes),
-               "plan fewer layers, or a shorter ring"});
-}
-
 }  // namespace
+
+int most_in_flight(const PipelineShape& shape, const std::vector<int>& counts) {
+  int most = 0;
+  for (const int count : dominating_counts(shape, counts)) {
+    const auto peaks = peak_outstanding(training_order(shape, count), shape.chunks());
+    most = std::max(most, *std::max_element(peaks.begin(), peaks.end()));
+  }
+  return most;
+}
 
 int shortest_ring(const PipelineShape& shape, const std::vector<int>& counts) {
   PipelineShape first = shape;
   first.rank = 0;
-  int ring = 1;
-  for (const int count : dominating_counts(shape, counts)) {
-    const auto peaks = peak_outstanding(training_order(first, count), shape.chunks());
-    ring = std::max(ring, *std::max_element(peaks.begin(), peaks.end()));
-  }
-  return ring;
+  const int ring = most_in_flight(first, counts);
+  const bool repeats =
+      ring == 1 && std::any_of(counts.begin(), counts.end(), [](int count) { return count > 1; });
+  return repeats ? 2 : std::max(ring, 1);
 }
 
 Plan make_plan(const PlanRequest& request) {
@@ -66,7 +62,7 @@ Plan make_plan(const PlanRequest& request) {
   plan.ring_length = request.ring_length == 0 ? 1 : request.ring_length;
   check_shape(plan);
   if (request.ring_length == 0) plan.ring_length = shortest_ring(request.shape, request.counts);
-  check_size(plan);
+  check_shape(plan);
   plan.base_order = capture_order(request.shape, plan.ring_length);
   const Liveness liveness = walk(covering_orders(plan.shape, plan.covered_counts, plan.ring_length,
                                                  !request.omit_capture_order),

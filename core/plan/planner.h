@@ -21,12 +21,16 @@ struct PlanRequest {
   bool omit_capture_order = false;
 };
 
-// The most microbatches that any chunk of any rank of the pipeline has in flight over all counts.
-// Rank 0 has the longest warm-up and so the maximum. Throws Error OP1, OP2.
+// Most microbatches that a chunk of this rank has in flight over all counts. Throws Error OP1, OP2.
+int most_in_flight(const PipelineShape& shape, const std::vector<int>& counts);
+
+// The shortest ring that holds all counts on every rank of the pipeline: the most in flight on rank
+// 0, whose warm-up is the longest; but 2 if microbatches come one after another, as a slot must not
+// return two gradients in a row. Throws Error OP1, OP2.
 int shortest_ring(const PipelineShape& shape, const std::vector<int>& counts);
 
 // Colours by DSATUR, fields in emission order; deterministic. A rank without layers gets no slots.
-// Throws Error: OP1, OP2, PL00 counts, sizes or layers out of range or more than kMostNodes frames,
+// Throws Error: OP1, OP2, PL00 as check_shape,
 // PL14 the requested ring is too short. The result holds check(), except that one with
 // omit_capture_order may break PL04 and PL05 in its base order.
 Plan make_plan(const PlanRequest& request);

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "core/error.h"
-#include "core/plan/json/reader.h"
+#include "core/json_reader.h"
 
 namespace slotgraph {
 namespace {
@@ -83,22 +83,9 @@ Record record_from_json(const nlohmann::json& json, const std::string& where) {
 }
 
 std::vector<Record> read_records(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) {
-    throw Error({"J01", path, fmt::format("an unreadable file ({})", std::strerror(errno)),
-                 "a file of records", "check the path"});
-  }
   std::vector<Record> records;
-  std::string line;
-  for (int number = 1; std::getline(file, line); ++number) {
-    const std::string where = fmt::format("{}:{}", path, number);
-    try {
-      records.push_back(record_from_json(nlohmann::json::parse(line), where));
-    } catch (const nlohmann::json::parse_error& error) {
-      throw Error({"J02", where, error.what(), "one JSON object a line",
-                   "the file may be truncated: run the campaign again"});
-    }
-  }
+  for (const JsonLine& line : read_json_lines(path))
+    records.push_back(record_from_json(line.document, line.where));
   return records;
 }
 

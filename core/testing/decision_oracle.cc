@@ -261,6 +261,8 @@ bool wrong_sizes(const Plan& plan) {
   const bool graphs = layers(plan) > 0;
   return static_cast<Integer>(plan.slots.size()) !=
              static_cast<Integer>(plan.cp_sizes.size()) * plan.ring_length * layers(plan) ||
+         static_cast<Integer>(plan.base_order.size()) !=
+             2 * static_cast<Integer>(plan.layers_per_chunk.size()) * plan.ring_length ||
          plan.user_grad_colours.size() != (graphs ? plan.layers_per_chunk.size() : 0) ||
          any(plan.user_grad_colours, [&](const std::vector<int>& colours) {
            return static_cast<Integer>(colours.size()) != plan.ring_length;
@@ -297,13 +299,16 @@ constexpr Rule<Plan> kPlanRules[] = {
     {"OP2", [](const Plan& plan) { return count_violation(plan) == std::string("OP2"); }},
     {"PL01",
      [](const Plan& plan) {
-       return any(plan.slots, [&](const Slot& slot) {
-         return any(std::vector(std::begin(kFields), std::end(kFields)), [&](int Slot::*field) {
-           return slot.*field < 0 ||
-                  slot.*field >= static_cast<Integer>(
-                                     std::max(plan.slots.size(), plan.layers_per_chunk.size()));
-         });
-       });
+       const auto limit =
+           static_cast<Integer>(std::max(plan.slots.size(), plan.layers_per_chunk.size()));
+       const auto outside = [&](int number) { return number < 0 || number >= limit; };
+       return any(plan.slots,
+                  [&](const Slot& slot) {
+                    return any(std::vector(std::begin(kFields), std::end(kFields)),
+                               [&](int Slot::*field) { return outside(slot.*field); });
+                  }) ||
+              any(plan.user_grad_colours,
+                  [&](const std::vector<int>& colours) { return any(colours, outside); });
      }},
     {"PL09",
      [](const Plan& plan) {

@@ -34,9 +34,7 @@ Plan random_plan(Random& random) {
   for (const int count : counts)
     if (count == counts.back() || random.chance(60)) request.counts.push_back(count);
   const int ring = shortest_ring(shape, request.counts);
-  // One slot cannot take two microbatches in a row.
-  const int longer = shape.pipeline_size == 1 && request.counts.back() > 1 ? 1 : 0;
-  request.ring_length = ring + longer + (random.chance(30) ? random.between(1, 2) : 0);
+  request.ring_length = ring + (random.chance(30) ? random.between(1, 2) : 0);
   return make_plan(request);
 }
 
@@ -303,7 +301,7 @@ constexpr Violation<Plan> kPlanViolations[] = {
        if (!plan.slots.empty())
          set_frame(plan, random.pick(plan.slots), &Slot::user_grad_arena_id, any_id(random, plan));
      }},
-    {"O01", [](Random& random, Plan& plan) { resize_any(random, plan.base_order); }},
+    {"PL00", [](Random& random, Plan& plan) { resize_any(random, plan.base_order); }},
     {"O01",
      [](Random& random, Plan& plan) {
        if (int* entry = random.element(plan.base_order))
@@ -311,7 +309,7 @@ constexpr Violation<Plan> kPlanViolations[] = {
      }},
     {"O02", [](Random& random, Plan& plan) { swap_any(random, plan.base_order); }},
     {"PL14", more_microbatches},
-    {"PL14", other_base_order},
+    {"PL00", other_base_order},
     {"PL04", share_arena},
     {"PL05", share_gradient_arena},
     {"", change_any_number},

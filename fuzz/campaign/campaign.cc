@@ -14,7 +14,7 @@
 
 #include "core/device/device.h"
 #include "core/error.h"
-#include "core/record/files.h"
+#include "core/files.h"
 #include "fuzz/campaign/process.h"
 #include "fuzz/execute/execute.h"
 

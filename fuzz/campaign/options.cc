@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "core/record/files.h"
+#include "core/files.h"
 
 namespace slotgraph::fuzz {
 namespace {

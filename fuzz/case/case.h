@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/plan/json/reader.h"
+#include "core/json_reader.h"
 #include "core/plan/plan.h"
 
 namespace slotgraph::fuzz {

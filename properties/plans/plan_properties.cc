@@ -52,7 +52,8 @@ class TokenMachine {
  public:
   explicit TokenMachine(const Plan& plan) : plan_(plan) {}
 
-  void step(const Order& order) {
+  // What went wrong, or nothing.
+  std::string step(const Order& order) {
     ++step_;
     std::map<int, int> seen;
     std::tuple<int, int, int> last;
@@ -65,20 +66,20 @@ class TokenMachine {
         const std::array<int, 4> token{step_, chunk, microbatch, layer};
         if (entry > 0) {
           saved_[fields.saved_arena_id] = token;
-        } else {
-          ASSERT_EQ(saved_[fields.saved_arena_id], token)
-              << "chunk " << chunk << " microbatch " << microbatch << " layer " << layer;
+        } else if (saved_[fields.saved_arena_id] != token) {
+          return fmt::format("chunk {}, microbatch {}, layer {}", chunk, microbatch, layer);
         }
       }
       if (entry > 0) continue;
-      if (plan_.layers_per_chunk[chunk] > 0)
-        gradients_[plan_.user_grad_colours[chunk][slot]] = {step_, chunk, microbatch};
-      if (last_gradient >= 0) {
-        ASSERT_EQ(gradients_[last_gradient], last) << "gradient";
-      }
+      const bool returns = plan_.layers_per_chunk[chunk] > 0;
+      const int gradient = returns ? plan_.user_grad_colours[chunk][slot] : -1;
+      if (returns) gradients_[gradient] = {step_, chunk, microbatch};
+      if (last_gradient >= 0 && gradients_[last_gradient] != last)
+        return fmt::format("gradient before chunk {}, microbatch {}", chunk, microbatch);
       last = {step_, chunk, microbatch};
-      last_gradient = plan_.layers_per_chunk[chunk] > 0 ? plan_.user_grad_colours[chunk][slot] : -1;
+      last_gradient = gradient;
     }
+    return "";
   }
 
  private:
@@ -88,12 +89,15 @@ class TokenMachine {
   std::map<int, std::tuple<int, int, int>> gradients_;
 };
 
-void expect_clean_replay(const Plan& plan) {
-  if (plan.layers() == 0) return;
+std::string replay(const Plan& plan) {
+  if (plan.layers() == 0) return "";
   TokenMachine machine(plan);
-  for (const int count : plan.covered_counts)
-    ASSERT_NO_FATAL_FAILURE(machine.step(training_order(plan.shape, count)));
-  ASSERT_NO_FATAL_FAILURE(machine.step(plan.base_order)) << "the order of capture";
+  for (const int count : plan.covered_counts) {
+    const std::string wrong = machine.step(training_order(plan.shape, count));
+    if (!wrong.empty()) return fmt::format("{} of {} microbatches", wrong, count);
+  }
+  const std::string wrong = machine.step(plan.base_order);
+  return wrong.empty() ? "" : wrong + " of the capture";
 }
 
 std::string where(const PlanRequest& request) {
@@ -106,8 +110,7 @@ std::string where(const PlanRequest& request) {
 TEST(Planner, EveryStepOfEverySmallPlanFindsItsBytes) {
   const int requests = for_each_small_request([](const PlanRequest& request) {
     if (::testing::Test::HasFatalFailure()) return;
-    SCOPED_TRACE(where(request));
-    ASSERT_NO_FATAL_FAILURE(expect_clean_replay(make_plan(request)));
+    ASSERT_EQ(replay(make_plan(request)), "") << where(request);
   });
   fmt::print("{} shapes\n", requests);
   EXPECT_GT(requests, 5000);
@@ -310,7 +313,7 @@ TEST(Planner, GradientArenasHaveAClosedForm) {
     const int limit = request.counts.back(), ring = plan.ring_length;
     if (shape.virtual_stages == 0) {
       ASSERT_EQ(colours, ring == 1 ? 1 : ring % 2 == 1 && limit > ring ? 3 : 2) << where(request);
-    } else if (ring % shape.microbatch_group_size == 0 && shape.microbatch_group_size % 2 == 0) {
+    } else if (ring % shape.microbatch_group_size == 0) {
       ASSERT_EQ(colours, 2) << where(request);
     } else {
       ASSERT_LE(colours, 3) << where(request);
@@ -372,7 +375,7 @@ TEST(Planner, ShortLastGroupsCanBeCovered) {
           PlanRequest request{"", shape, std::vector<int>(v, 1), {1}, legal_counts(shape, 3 * n)};
           const Plan plan = make_plan(request);
           check(plan);
-          ASSERT_NO_FATAL_FAILURE(expect_clean_replay(plan));
+          ASSERT_EQ(replay(plan), "") << where(request);
           ++plans;
         }
   fmt::print("{} plans\n", plans);
@@ -393,7 +396,6 @@ TEST(Planner, LargerPlansFindTheirBytes) {
         *rc::gen::container<std::vector<int>>(shape.chunks(), rc::gen::inRange(0, 7));
     const bool aligned = *rc::gen::inRange(0, 3) > 0;
     request.counts = aligned ? aligned_counts(shape, limit) : legal_counts(shape, limit);
-    if (p == 1) request.counts = {1};
     const int longer = *rc::gen::inRange(0, 4);
     request.ring_length = shortest_ring(shape, request.counts) + longer;
     ++distribution[fmt::format("V {}", v)];
@@ -404,8 +406,7 @@ TEST(Planner, LargerPlansFindTheirBytes) {
                    : plan.frames() < 512 ? "below 512 frames"
                                          : "512 frames or more"];
     check(plan);
-    expect_clean_replay(plan);
-    RC_ASSERT(!::testing::Test::HasFatalFailure());
+    RC_ASSERT(replay(plan) == "");
   });
   EXPECT_TRUE(holds);
   for (const auto& [what, count] : distribution) fmt::print("{:>8} {}\n", count, what);

@@ -1,5 +1,8 @@
 #include "core/plan/json/packing_json.h"
 
+#include "core/digest.h"
+#include "core/plan/handshake.h"
+#include "core/plan/json/plan_document.h"
 #include "core/plan/json/plan_json.h"
 
 namespace slotgraph {
@@ -44,13 +47,34 @@ FirstFreePlan first_free_from_json(const JsonReader& reader) {
   FirstFreePlan plan;
   plan.name = reader.field("name").text();
   plan.shape = shape_from_json(reader);
-  plan.layers_per_chunk = reader.field("layers_per_chunk").integers(0, kMostLayers);
+  plan.layers_per_chunk = reader.field("layers_per_chunk").integers(0, kMostFrames);
   plan.cp_sizes = reader.field("cp_sizes").integers(1, kMostCount);
   plan.covered_counts = reader.field("covered_microbatch_counts").integers(1, kMostCount);
   plan.arena_bytes = read_bytes(reader.field("arena_bytes"));
   plan.slots_of_chunk = reader.field("slots_of_chunk").integers(0, kMostCount);
   plan.slots = slots_from_json(reader.field("slots"));
   return plan;
+}
+
+nlohmann::json document_of(const FirstFreePlan& plan) {
+  const nlohmann::json json = to_json(plan);
+  return {{"schema", kPlanSchema}, {"digest", sha256(json.dump())}, {"first_free_plan", json}};
+}
+
+FirstFreePlan first_free_from_document(const JsonReader& reader) {
+  reader.allow_only({"schema", "digest", "first_free_plan"});
+  check_schema(reader.field("schema"));
+  FirstFreePlan plan = first_free_from_json(reader.field("first_free_plan"));
+  check_digest(reader.field("digest"), sha256(to_json(plan).dump()));
+  return plan;
+}
+
+bool is_first_free(const JsonReader& reader) {
+  return reader.has("slot_rule") || reader.has("first_free_plan");
+}
+
+FirstFreePlan first_free_from_any(const JsonReader& reader) {
+  return reader.has("slot_rule") ? first_free_from_json(reader) : first_free_from_document(reader);
 }
 
 }  // namespace slotgraph

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/plan/json/reader.h"
+#include "core/json_reader.h"
 #include "core/plan/packing/first_free.h"
 
 namespace slotgraph {
@@ -15,6 +15,14 @@ LayerBytes layer_bytes_from_json(const JsonReader& reader);
 nlohmann::json to_json(const FirstFreePlan& plan);
 // The plan is not checked.
 FirstFreePlan first_free_from_json(const JsonReader& reader);
+
+// A file, with schema and digest. Throws Error J03-J05, H01, H03 as plan_from_document.
+nlohmann::json document_of(const FirstFreePlan& plan);
+FirstFreePlan first_free_from_document(const JsonReader& reader);
+
+// Whether the document is a first-free plan, as a file or bare; and that plan.
+bool is_first_free(const JsonReader& reader);
+FirstFreePlan first_free_from_any(const JsonReader& reader);
 
 }  // namespace slotgraph
 

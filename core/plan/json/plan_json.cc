@@ -69,7 +69,7 @@ Plan plan_from_json(const JsonReader& reader) {
   Plan plan;
   plan.name = reader.field("name").text();
   plan.shape = shape_from_json(reader);
-  plan.layers_per_chunk = reader.field("layers_per_chunk").integers(0, kMostLayers);
+  plan.layers_per_chunk = reader.field("layers_per_chunk").integers(0, kMostFrames);
   plan.cp_sizes = reader.field("cp_sizes").integers(1, kMostCount);
   plan.ring_length = read_count(reader.field("ring_length"), 1);
   plan.covered_counts = reader.field("covered_microbatch_counts").integers(1, kMostCount);

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "core/plan/json/reader.h"
+#include "core/json_reader.h"
 #include "core/plan/plan.h"
 
 namespace slotgraph {

@@ -81,12 +81,7 @@ nlohmann::json ring_of_each_rank(const PlanRequest& request) {
   for (int rank = 0; rank < request.shape.pipeline_size; ++rank) {
     PipelineShape shape = request.shape;
     shape.rank = rank;
-    int ring = 1;
-    for (const int count : request.counts) {
-      const auto peaks = peak_outstanding(training_order(shape, count), shape.chunks());
-      ring = std::max(ring, *std::max_element(peaks.begin(), peaks.end()));
-    }
-    rings.push_back(ring);
+    rings.push_back(most_in_flight(shape, request.counts));
   }
   return rings;
 }
@@ -98,7 +93,7 @@ Plan plan_from_public(const JsonReader& reader, PublicSlots slots) {
   const JsonReader config = reader.field("config");
   plan.name = reader.field("name").text();
   plan.shape = shape_from_json(config);
-  plan.layers_per_chunk = config.field("layers_per_chunk").integers(0, kMostLayers);
+  plan.layers_per_chunk = config.field("layers_per_chunk").integers(0, kMostFrames);
   plan.cp_sizes = config.field("cp_sizes").integers(1, kMostCount);
   plan.ring_length = read_count(reader.field("ring_length"), 1);
   plan.covered_counts = reader.field("covered_microbatch_counts").integers(1, kMostCount);
@@ -109,9 +104,13 @@ Plan plan_from_public(const JsonReader& reader, PublicSlots slots) {
 }
 
 PlanRequest request_from_config(const JsonReader& config) {
+  config.allow_only({"pipeline_size", "pipeline_rank", "virtual_stages", "microbatch_group_size",
+                     "layers_per_chunk", "layer_layout", "cp_sizes", "dp_cp_size", "dp_size",
+                     "runtime_microbatches", "max_seqlen_per_dp_cp_rank", "max_sequence_length",
+                     "data_scheduler_bound", "max_microbatches"});
   PlanRequest request;
   request.shape = shape_from_json(config);
-  request.layers_per_chunk = config.field("layers_per_chunk").integers(0, kMostLayers);
+  request.layers_per_chunk = config.field("layers_per_chunk").integers(0, kMostFrames);
   request.cp_sizes = config.field("cp_sizes").integers(1, kMostCount);
   request.counts = aligned_counts(request.shape, read_limit(config));
   return request;

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/plan/json/reader.h"
+#include "core/json_reader.h"
 #include "core/plan/plan.h"
 #include "core/plan/planner.h"
 

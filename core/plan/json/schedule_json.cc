@@ -56,11 +56,9 @@ PublicSchedule schedule_from_public(const JsonReader& reader) {
 
 std::vector<PublicSchedule> read_public_schedules(const std::string& path) {
   std::vector<PublicSchedule> schedules;
-  int number = 0;
-  for (const nlohmann::json& line : read_json_lines(path)) {
-    const std::string where = fmt::format("{}:{}", path, ++number);
-    schedules.push_back(schedule_from_public(JsonReader(line, where)));
-    schedules.back().name += fmt::format(" {}", number);
+  for (const JsonLine& line : read_json_lines(path)) {
+    schedules.push_back(schedule_from_public(JsonReader(line.document, line.where)));
+    schedules.back().name += fmt::format(" {}", schedules.size());
   }
   return schedules;
 }

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/json_reader.h"
 #include "core/order/dynamic_cp.h"
-#include "core/plan/json/reader.h"
 
 namespace slotgraph {
 

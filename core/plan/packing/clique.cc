@@ -20,8 +20,12 @@ bool take_lowest(Bits& bits, int& node) {
 
 class Search {
  public:
-  Search(const ConflictGraph& graph, const std::vector<std::int64_t>& weights, std::int64_t steps)
-      : graph_(graph), weights_(weights), most_steps_(steps) {}
+  Search(const ConflictGraph& graph, const std::vector<std::int64_t>& weights,
+         const std::vector<int>& known, std::int64_t steps)
+      : graph_(graph), weights_(weights), most_steps_(steps) {
+    best_.nodes = known;
+    for (const int node : known) best_.weight += weights[node];
+  }
 
   Clique run() {
     Bits all((graph_.nodes() + 63) / 64);
@@ -70,13 +74,13 @@ class Search {
 
   void expand(Bits candidates, std::int64_t weight) {
     best_.steps += 1 + static_cast<std::int64_t>(work_of(candidates));
-    if (weight > best_.weight || best_.nodes.empty()) {
+    if (weight > best_.weight) {
       best_.weight = weight;
       best_.nodes = nodes_;
     }
     const std::vector<Bounded> order = bound(candidates);
     for (auto next = order.rbegin(); next != order.rend(); ++next) {
-      if (weight + next->bound <= best_.weight && !best_.nodes.empty()) return;
+      if (weight + next->bound <= best_.weight) return;
       Bits common = candidates;
       const auto neighbours = graph_.neighbours(next->node);
       for (std::size_t word = 0; word < common.size(); ++word) common[word] &= neighbours[word];
@@ -98,8 +102,8 @@ class Search {
 }  // namespace
 
 Clique heaviest_clique(const ConflictGraph& graph, const std::vector<std::int64_t>& weights,
-                       std::int64_t steps) {
-  return Search(graph, weights, steps).run();
+                       const std::vector<int>& known, std::int64_t steps) {
+  return Search(graph, weights, known, steps).run();
 }
 
 }  // namespace slotgraph

@@ -17,10 +17,10 @@ struct Clique {
 };
 
 // Branch and bound with greedy colourings as bounds (Tomita and Kameda, "An efficient
-// branch-and-bound algorithm for finding a maximum clique", 2007, with weights). Ends after `steps`
-// nodes of the tree, but not before one maximal clique is found. Weights are not negative.
+// branch-and-bound algorithm for finding a maximum clique", 2007, with weights). Starts from
+// the clique `known` and ends after `steps` nodes of the tree. Weights are not negative.
 Clique heaviest_clique(const ConflictGraph& graph, const std::vector<std::int64_t>& weights,
-                       std::int64_t steps);
+                       const std::vector<int>& known, std::int64_t steps);
 
 }  // namespace slotgraph
 

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/plan/packing/packing.h"
@@ -32,23 +33,33 @@ struct FirstFreePlan {
 };
 
 // The rule of the choice, for planners, checkers and runtimes: a slot is free if all its arenas
-// are, and if it was not the slot of the last backward event, whose gradient may still be read.
+// are. The slot of the last backward event, whose gradient is read until the next one ends, must
+// not be the next one's as well: it is free only while another microbatch of its chunk is live.
 class FirstFreeChooser {
  public:
-  explicit FirstFreeChooser(const FirstFreePlan& plan);
+  explicit FirstFreeChooser(int chunks) : chunks_(chunks) {}
+  // The next slot of the chunk, with an arena, from 0, for each layer.
+  void add_slot(int chunk, std::vector<int> arenas);
   // The first free slot of the chunk, which then is live; -1 if none is free.
   int forward(int chunk);
   // The slot of the chunk's oldest live microbatch, which then is free. One must be live.
   int backward(int chunk);
-  // Arena of a layer of a slot.
-  int arena(int chunk, int slot, int layer) const;
+  // A new step begins; nothing may be live.
+  void start_step() { last_ = {-1, -1}; }
+
+  const std::vector<int>& arenas(int chunk, int slot) const { return chunks_[chunk].slots[slot]; }
+  bool is_used(int arena) const {
+    return arena < static_cast<int>(used_.size()) && used_[arena] != 0;
+  }
 
  private:
-  const FirstFreePlan& plan_;
-  std::vector<int> first_slot_;           // of each chunk, in the list of variant 0
-  std::vector<char> used_;                // arenas
-  std::vector<std::vector<int>> live_;    // slots of each chunk, oldest first
-  int last_chunk_ = -1, last_slot_ = -1;  // of the last backward
+  struct Chunk {
+    std::vector<std::vector<int>> slots;  // arenas of each
+    std::vector<int> live;                // slots, oldest first
+  };
+  std::vector<Chunk> chunks_;
+  std::vector<char> used_;            // arenas
+  std::pair<int, int> last_{-1, -1};  // chunk and slot of the last backward
 };
 
 struct PackedFirstFree {
@@ -60,9 +71,10 @@ struct PackedFirstFree {
 // not matter. Throws Error as check_bytes.
 PackedFirstFree pack_first_free(const Plan& plan, const LayerBytes& bytes);
 
-// Replays every covered count. Throws Error: FF1 counts or arenas out of range, FF2 no slot is
-// free, FF3 an arena is too small, FF4 two live frames share an arena, FF5 consecutive backwards
-// share a gradient colour.
+// Replays every covered count. Throws Error: PL00, OP1, OP2 as check_shape; FF1 numbers, arenas,
+// sizes or fields that are not those of a plan in emission order, PK1 as check_bytes, FF2 no slot
+// is free, FF3 an arena is too small, FF4 two layers of a slot share an arena, FF5 consecutive
+// backwards share a gradient colour.
 void check(const FirstFreePlan& plan, const LayerBytes& bytes);
 
 }  // namespace slotgraph

@@ -39,13 +39,15 @@ Palette fewest_arenas(const Plan& plan, const LayerBytes& bytes, const ConflictG
                                        [size](std::int64_t each) { return each >= size; });
       frames.insert(frames.end(), plan.ring_length, count);
     }
-    const std::int64_t clique = heaviest_clique(places, frames, steps).weight;
+    const std::int64_t clique = heaviest_clique(places, frames, {}, steps).weight;
     arenas.resize(std::max<std::size_t>(arenas.size(), clique), size);
   }
   return arenas;
 }
 
-Problem make_problem(const Plan& plan, const LayerBytes& bytes, const Effort& effort) {
+// Without the order of capture for a plan that does not cover it.
+Problem make_problem(const Plan& plan, const LayerBytes& bytes, const Effort& effort,
+                     bool with_capture) {
   check_bytes(plan, bytes);
   std::vector<std::int64_t> place_bytes, weights;
   for (int chunk = 0; chunk < plan.chunks(); ++chunk) {
@@ -56,10 +58,11 @@ Problem make_problem(const Plan& plan, const LayerBytes& bytes, const Effort& ef
     }
   }
   const Liveness liveness =
-      walk(covering_orders(plan.shape, plan.covered_counts, plan.ring_length, true), plan.chunks(),
-           plan.ring_length, place_bytes);
+      walk(covering_orders(plan.shape, plan.covered_counts, plan.ring_length, with_capture),
+           plan.chunks(), plan.ring_length, place_bytes);
   // All layers of a place conflict alike: a heaviest clique of places is one of frames.
-  const Clique clique = heaviest_clique(liveness.together, place_bytes, effort.clique_steps);
+  const Clique clique =
+      heaviest_clique(liveness.together, place_bytes, liveness.peak_places, effort.clique_steps);
   PackingScore bounds;
   bounds.executables = static_cast<std::int64_t>(plan.slots.size());
   bounds.peak_bytes = liveness.peak;
@@ -132,7 +135,7 @@ LayerBytes seeded_bytes(SizeSet set, const std::vector<int>& layers_per_chunk, s
 }
 
 PackedPlan pack(Plan plan, const LayerBytes& bytes, const Effort& effort) {
-  Problem problem = make_problem(plan, bytes, effort);
+  Problem problem = make_problem(plan, bytes, effort, true);
   PackedPlan result{std::move(plan), problem.bounds};
   const WeightedColouring colouring =
       colour(problem.conflicts, problem.weights, problem.fewest, effort.colouring_steps);
@@ -145,7 +148,7 @@ PackedPlan pack(Plan plan, const LayerBytes& bytes, const Effort& effort) {
 }
 
 PackingScore score(const Plan& plan, const LayerBytes& bytes, const Effort& effort) {
-  const Problem problem = make_problem(plan, bytes, effort);
+  const Problem problem = make_problem(plan, bytes, effort, covers_capture(plan));
   PackingScore result = problem.bounds;
   Colouring colours;
   for (std::size_t i = 0; i < problem.weights.size(); ++i)

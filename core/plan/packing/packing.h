@@ -42,7 +42,7 @@ struct PackingScore {
   // clique also bound frames that lie anywhere.
   std::int64_t layered_bytes = 0;
   bool optimal = false;  // no colouring of these slots costs less
-  std::int64_t lower_bound() const { return std::max(peak_bytes, clique_bytes); }
+  std::int64_t lower_bound() const { return std::max({peak_bytes, clique_bytes, layered_bytes}); }
   // Share by which the arenas exceed a bound.
   double gap(std::int64_t bound) const {
     return bound == 0 ? 0 : static_cast<double>(arena_bytes - bound) / static_cast<double>(bound);
@@ -61,7 +61,7 @@ void check_bytes(const Plan& plan, const LayerBytes& bytes);
 // Error as check_bytes.
 PackedPlan pack(Plan plan, const LayerBytes& bytes, const Effort& effort);
 
-// What the plan's own colours cost.
+// What the plan's own colours cost. A plan that does not cover its capture is judged without it.
 PackingScore score(const Plan& plan, const LayerBytes& bytes, const Effort& effort);
 
 // What a ring of that length costs: a longer one has more graphs, and may need fewer bytes

@@ -115,7 +115,7 @@ TEST(HeaviestClique, EqualsBruteForceOnRandomGraphs) {
   for (int i = 0; i < 3000; ++i) {
     const ConflictGraph graph = random_graph(random, random.below(11) + 1);
     const auto weights = random_weights(random, graph.nodes());
-    const Clique clique = heaviest_clique(graph, weights, 1'000'000);
+    const Clique clique = heaviest_clique(graph, weights, {}, 1'000'000);
     ASSERT_TRUE(clique.heaviest);
     ASSERT_EQ(clique.weight, brute_force_clique(graph, weights));
     std::int64_t weight = 0;
@@ -130,7 +130,7 @@ TEST(HeaviestClique, EqualsBruteForceOnRandomGraphs) {
 TEST(HeaviestClique, KeepsItsLimitOfSteps) {
   Random random{2};
   const ConflictGraph graph = random_graph(random, 60);
-  const Clique clique = heaviest_clique(graph, std::vector<std::int64_t>(60, 1), 10);
+  const Clique clique = heaviest_clique(graph, std::vector<std::int64_t>(60, 1), {}, 10);
   EXPECT_LE(clique.steps, 60 + 10);
   EXPECT_FALSE(clique.heaviest);
   EXPECT_GE(clique.weight, 1);
@@ -237,9 +237,18 @@ TEST_P(PublicPlans, ArePackedNearTheirLowerBounds) {
       name_of(GetParam()), plans, modulo_near, modulo_optimal, free_near, published.arena_bytes,
       modulo.arena_bytes, first_free.arena_bytes, modulo.executables, first_free.executables);
   EXPECT_EQ(plans, 103);
-  if (GetParam() != SizeSet::kUnit) return;
-  EXPECT_GE(modulo_near, 99);
-  EXPECT_EQ(free_near, 103);
+  // What was reached; less would be a loss.
+  const struct {
+    int modulo_near, modulo_optimal, free_near;
+    double saved;  // share of DSATUR's bytes
+  } reached[] = {{99, 102, 103, 0.002}, {58, 63, 48, 0.04}, {61, 70, 48, 0.15}, {63, 79, 39, 0.06}};
+  const auto& least = reached[static_cast<int>(GetParam())];
+  EXPECT_GE(modulo_near, least.modulo_near);
+  EXPECT_GE(modulo_optimal, least.modulo_optimal);
+  EXPECT_GE(free_near, least.free_near);
+  EXPECT_LE(static_cast<double>(modulo.arena_bytes),
+            (1 - least.saved) * static_cast<double>(published.arena_bytes));
+  EXPECT_LE(first_free.arena_bytes, modulo.arena_bytes);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, PublicPlans, testing::ValuesIn(kSizeSets), [](const auto& param) {
@@ -269,6 +278,21 @@ TEST(FirstFree, UsesAsManyArenasAsFramesLiveAtOnce) {
   EXPECT_EQ(packed.plan.slots_of_chunk, (std::vector{3}));
 }
 
+TEST(FirstFree, ChoosesSlotsWhoseArenasAreAllFree) {
+  FirstFreeChooser chooser(2);
+  chooser.add_slot(0, {0, 1});
+  chooser.add_slot(0, {0, 2});
+  chooser.add_slot(1, {1});
+  chooser.add_slot(1, {2});
+  EXPECT_EQ(chooser.forward(1), 0);
+  EXPECT_EQ(chooser.forward(0), 1) << "arena 1 is used";
+  EXPECT_EQ(chooser.forward(1), -1);
+  EXPECT_EQ(chooser.backward(0), 1);
+  EXPECT_EQ(chooser.forward(0), -1) << "it would return two gradients in a row";
+  EXPECT_EQ(chooser.backward(1), 0);
+  EXPECT_EQ(chooser.forward(0), 0);
+}
+
 TEST(FirstFree, CheckNamesWhatIsBroken) {
   const PipelineShape shape{2, 0, 2, 2};
   const Plan plan = make_plan({"", shape, {1, 2}, {2, 1}, aligned_counts(shape, 8)});
@@ -294,9 +318,23 @@ TEST(FirstFree, CheckNamesWhatIsBroken) {
               std::int64_t largest = 0;
               for (const auto each : p.arena_bytes) largest = std::max(largest, each);
               for (auto& each : p.arena_bytes) each = largest;
-              for (Slot& slot : p.slots) slot.saved_arena_id = 0;
+              for (Slot& slot : p.slots) slot.saved_arena_id = slot.layer;
             }),
             "FF2");
+  EXPECT_EQ(broken([](FirstFreePlan& p) {
+              p.arena_bytes.assign(p.arena_bytes.size(), 7);
+              for (Slot& slot : p.slots)
+                if (slot.model_chunk == 1) slot.saved_arena_id = 0;
+            }),
+            "FF4");
+  EXPECT_EQ(broken([](FirstFreePlan& p) { p.slots.back().warmup_alias_group = 0; }), "FF1");
+  EXPECT_EQ(broken([](FirstFreePlan& p) { p.slots.back().model_chunk = 1000000; }), "FF1");
+  EXPECT_EQ(broken([](FirstFreePlan& p) { p.slots_of_chunk.clear(); }), "FF1");
+  EXPECT_EQ(broken([](FirstFreePlan& p) { p.slots_of_chunk.pop_back(); }), "FF1");
+  EXPECT_EQ(broken([](FirstFreePlan& p) { p.cp_sizes.clear(); }), "PL00");
+  EXPECT_EQ(broken([](FirstFreePlan& p) { p = {}; }), "PL00");
+  EXPECT_EQ(rule([&] { check(good, {}); }), "PK1");
+  EXPECT_EQ(rule([&] { check(good, {{1}}); }), "PK1");
 }
 
 TEST(Pack, RefusesSizesThatDoNotFitThePlan) {

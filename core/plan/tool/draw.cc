@@ -262,6 +262,10 @@ std::string draw(const Plan& plan, const LayerBytes& bytes, int microbatches) {
     throw Error({"T02", "--microbatches", fmt::to_string(microbatches),
                  fmt::format("one of {}", fmt::join(counts, ", ")), "choose a covered count"});
   }
+  if (2 * std::int64_t{microbatches} * plan.chunks() > kMostDrawnEvents) {
+    throw Error({"T02", "--microbatches", fmt::to_string(microbatches),
+                 fmt::format("at most {} events", kMostDrawnEvents), "choose a smaller count"});
+  }
   if (plan.layers() == 0)
     throw Error({"T02", "plan", "no layers", "frames to draw", "draw another rank"});
   return Drawing(plan, bytes, microbatches).run();

@@ -4,10 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <charconv>
+#include <system_error>
 #include <vector>
 
 #include "core/error.h"
+#include "core/order/microbatch_counts.h"
 
 namespace slotgraph {
 namespace {
@@ -21,32 +23,42 @@ struct Life {
 
 std::vector<Life> lives_of(const Plan& plan, const Order& order, const Frame& frame) {
   std::vector<Life> lives;
-  std::vector<OrderEvent> all = events(order);
+  std::size_t ended = 0;
+  const std::vector<OrderEvent> all = events(order);
   for (int i = 0; i < static_cast<int>(all.size()); ++i) {
     const OrderEvent& event = all[i];
     if (event.chunk != frame.chunk || event.microbatch % plan.ring_length != frame.slot) continue;
-    if (event.forward) lives.push_back({event.microbatch, i, i});
-    for (Life& life : lives)
-      if (!event.forward && life.microbatch == event.microbatch) life.end = i;
+    if (event.forward) {
+      lives.push_back({event.microbatch, i, i});
+    } else {
+      lives[ended++].end = i;  // first in, first out
+    }
   }
   return lives;
 }
 
 std::optional<Overlap> overlap_in(const Plan& plan, const Order& order, int microbatches,
                                   bool is_capture, const Frame& a, const Frame& b) {
+  const std::vector<Life> lives_of_a = lives_of(plan, order, a);
   const std::vector<Life> lives_of_b = lives_of(plan, order, b);
-  for (const Life& x : lives_of(plan, order, a)) {
-    for (const Life& y : lives_of_b) {
-      const int begin = std::max(x.begin, y.begin), end = std::min(x.end, y.end);
-      if (begin < end)
-        return Overlap{microbatches, is_capture, begin, end, x.microbatch, y.microbatch};
-    }
+  // Both are in order of time: the one that ends first has no further partner.
+  for (auto x = lives_of_a.begin(), y = lives_of_b.begin();
+       x != lives_of_a.end() && y != lives_of_b.end(); ++(x->end < y->end ? x : y)) {
+    const int begin = std::max(x->begin, y->begin), end = std::min(x->end, y->end);
+    if (begin < end)
+      return Overlap{microbatches, is_capture, begin, end, x->microbatch, y->microbatch};
   }
   return std::nullopt;
 }
 
 const Slot& slot_of(const Plan& plan, const Frame& frame) {
   return plan.slots[plan.frame(frame.chunk, frame.slot, frame.layer)];
+}
+
+std::string counts_of(const Plan& plan) {
+  const auto& counts = plan.covered_counts;
+  return counts.size() <= 8 ? fmt::format("{}", fmt::join(counts, ", "))
+                            : fmt::format("{}, {}, ... {}", counts[0], counts[1], counts.back());
 }
 
 std::string name_of(const Frame& frame) {
@@ -68,11 +80,16 @@ std::optional<Frame> obstacle(const Plan& plan, const Frame& frame, int arena) {
 
 Frame frame_from(const std::string& text, const Plan& plan) {
   Frame frame;
-  int read = 0;
-  const bool parsed = std::sscanf(text.c_str(), "%d,%d,%d%n", &frame.chunk, &frame.slot,
-                                  &frame.layer, &read) == 3 &&
-                      read == static_cast<int>(text.size());
-  const bool exists = parsed && frame.chunk >= 0 && frame.chunk < plan.chunks() &&
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  bool parsed = true;
+  for (int* part : {&frame.chunk, &frame.slot, &frame.layer}) {
+    const bool comma = part == &frame.chunk || (parsed && at != end && *at++ == ',');
+    const auto [next, error] = std::from_chars(at, end, *part);
+    parsed = parsed && comma && error == std::errc();
+    at = next;
+  }
+  const bool exists = parsed && at == end && frame.chunk >= 0 && frame.chunk < plan.chunks() &&
                       frame.slot >= 0 && frame.slot < plan.ring_length && frame.layer >= 0 &&
                       frame.layer < plan.layers_per_chunk[frame.chunk];
   if (!exists) {
@@ -85,9 +102,14 @@ Frame frame_from(const std::string& text, const Plan& plan) {
 }
 
 std::optional<Overlap> find_overlap(const Plan& plan, const Frame& a, const Frame& b) {
-  for (const int count : plan.covered_counts) {
-    if (auto found = overlap_in(plan, training_order(plan.shape, count), count, false, a, b))
-      return found;
+  const auto in_count = [&](int count) {
+    return overlap_in(plan, training_order(plan.shape, count), count, false, a, b);
+  };
+  const auto dominating = dominating_counts(plan.shape, plan.covered_counts);
+  if (std::any_of(dominating.begin(), dominating.end(),
+                  [&](int count) { return in_count(count).has_value(); })) {
+    for (const int count : plan.covered_counts)
+      if (auto found = in_count(count)) return found;
   }
   return overlap_in(plan, plan.base_order, plan.ring_length, true, a, b);
 }
@@ -110,7 +132,7 @@ std::string explain(const Plan& plan, const Frame& a, const Frame& b) {
   text += fmt::format(
       "Never live together, in the orders of {} microbatches and in that of the "
       "capture: they may share.\n",
-      fmt::join(plan.covered_counts, ", "));
+      counts_of(plan));
   if (arena_a == arena_b) return text + "They share.\n";
   const auto of_b = obstacle(plan, a, arena_b), of_a = obstacle(plan, b, arena_a);
   const auto because = [](const Frame& mover, int arena, const std::optional<Frame>& other) {

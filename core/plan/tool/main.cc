@@ -2,12 +2,14 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
 #include "core/exit_code.h"
+#include "core/files.h"
 #include "core/order/microbatch_counts.h"
 #include "core/plan/handshake.h"
 #include "core/plan/json/packing_json.h"
@@ -18,7 +20,6 @@
 #include "core/plan/tool/compare.h"
 #include "core/plan/tool/draw.h"
 #include "core/plan/tool/explain.h"
-#include "core/record/files.h"
 
 namespace slotgraph {
 namespace {
@@ -46,6 +47,7 @@ struct Flags {
   int rings = 0;
   int microbatches = 0;
   bool pack = false;
+  bool pipeline = false;
 };
 
 LayerBytes read_bytes(const Flags& flags, const std::vector<int>& layers_per_chunk) {
@@ -60,13 +62,20 @@ LayerBytes read_bytes(const Flags& flags, const std::vector<int>& layers_per_chu
 
 Plan read_plan(const std::string& file) {
   const nlohmann::json json = read_json_file(from_caller(file));
-  return plan_from_any(JsonReader(json, file));
+  const JsonReader reader(json, file);
+  if (is_first_free(reader)) {
+    throw Error({"T04", file, "a plan with first-free slots", "a plan with a ring",
+                 "first-free plans can be made and checked only"});
+  }
+  return plan_from_any(reader);
 }
 
 // Standard output without --out.
 void put(const std::string& out, const std::string& text) {
   if (out.empty()) {
-    fmt::print("{}", text);
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+      throw Error(
+          {"F03", "standard output", "it cannot be written", "all of the text", "use --out"});
   } else {
     write_file(from_caller(out), text);
     fmt::print(stderr, "written: {}\n", from_caller(out));
@@ -84,6 +93,19 @@ void describe(const char* slots, const PackingScore& score, const char* unit) {
       score.optimal ? ", the optimum for these slots" : "", score.executables);
 }
 
+// Prints the broken rule of a plan that was read.
+template <typename Work>
+bool holds(const std::string& file, Work work) {
+  try {
+    work();
+    return true;
+  } catch (const Error& error) {
+    if (error.rule() == "PK1") throw;  // the sizes are wrong, not the plan
+    fmt::print("{}: {}\n", file, error.what());
+    return false;
+  }
+}
+
 PlanRequest read_request(const Flags& flags) {
   const nlohmann::json json = read_json_file(from_caller(flags.file));
   const JsonReader reader(json, flags.file);
@@ -96,20 +118,39 @@ PlanRequest read_request(const Flags& flags) {
   return request;
 }
 
+void check_flags(const Flags& flags) {
+  const auto refuse = [](const char* found, const char* expected) {
+    throw Error({"T04", "flags", found, expected, "leave one of them out"});
+  };
+  const bool first_free = flags.slots == "first-free", is_public = flags.mode == "public";
+  if (is_public && (flags.pack || first_free || flags.rings > 0))
+    refuse("--mode public with --pack, --rings or --slots first-free",
+           "the public planner's colours");
+  if (first_free && (flags.pack || flags.ring > 0 || flags.rings > 0))
+    refuse("--slots first-free with --pack, --ring or --rings", "no ring and its own packing");
+  if (!flags.bytes_file.empty() && flags.sizes != "unit")
+    refuse("--bytes and --sizes", "one of them");
+}
+
 int make(const Flags& flags) {
+  check_flags(flags);
   const PlanRequest request = read_request(flags);
+  Plan plan = make_plan(request);
   const LayerBytes bytes = read_bytes(flags, request.layers_per_chunk);
   const bool unit = flags.bytes_file.empty() && flags.sizes == "unit";
   const char* name = unit ? "frames" : "bytes";
   const int shortest = shortest_ring(request.shape, request.counts);
+  if (flags.rings > 0 && flags.rings < shortest) {
+    throw Error({"T04", "--rings", fmt::to_string(flags.rings),
+                 fmt::format("at least {}, the shortest ring", shortest), "give a longer ring"});
+  }
   for (int ring = shortest; ring <= flags.rings; ++ring) {
     describe(fmt::format("ring {}", ring).c_str(), ring_cost(request, ring, bytes, Effort{}), name);
   }
-  Plan plan = make_plan(request);
   if (flags.slots == "first-free") {
     const PackedFirstFree packed = pack_first_free(plan, bytes);
     describe("first free", packed.score, name);
-    put(flags.out, to_json(packed.plan).dump() + "\n");
+    put(flags.out, document_of(packed.plan).dump() + "\n");
     return kHolds;
   }
   PackingScore score_of_plan;
@@ -130,20 +171,11 @@ int make(const Flags& flags) {
   return kHolds;
 }
 
-// Prints the broken rule. Errors of reading leave as they are.
-template <typename Work>
-bool holds(const std::string& file, Work work) {
-  try {
-    work();
-    return true;
-  } catch (const Error& error) {
-    fmt::print("{}: {}\n", file, error.what());
-    return false;
-  }
-}
-
 int check_first_free(const Flags& flags, const JsonReader& reader) {
-  const FirstFreePlan plan = first_free_from_json(reader);
+  if (!flags.second.empty()) {
+    throw Error({"T04", "OTHER", "a second plan", "one first-free plan", "check them one by one"});
+  }
+  const FirstFreePlan plan = first_free_from_any(reader);
   const LayerBytes bytes = read_bytes(flags, plan.layers_per_chunk);
   if (!holds(flags.file, [&] { check(plan, bytes); })) return kViolated;
   fmt::print("{}: holds; {} branches, first-free slots {}\n", flags.file, plan.slots.size(),
@@ -154,7 +186,7 @@ int check_first_free(const Flags& flags, const JsonReader& reader) {
 int check_file(const Flags& flags) {
   const nlohmann::json json = read_json_file(from_caller(flags.file));
   const JsonReader reader(json, flags.file);
-  if (reader.has("slot_rule")) return check_first_free(flags, reader);
+  if (is_first_free(reader)) return check_first_free(flags, reader);
   const Plan plan = plan_from_any(reader);
   if (!holds(flags.file, [&] { check(plan); })) return kViolated;
   const Handshake mine = handshake(plan);
@@ -164,23 +196,24 @@ int check_file(const Flags& flags) {
   const Plan other = read_plan(flags.second);
   if (!holds(flags.second, [&] {
         check(other);
-        check_agreement(flags.file, mine, flags.second, handshake(other));
+        const auto agree = flags.pipeline ? check_pipeline_agreement : check_agreement;
+        agree(flags.file, mine, flags.second, handshake(other));
       }))
     return kViolated;
-  fmt::print("{}: the same plan\n", flags.second);
+  fmt::print("{}: {}\n", flags.second, flags.pipeline ? "fits into one pipeline" : "the same plan");
   return kHolds;
 }
 
 int explain_frames(const Flags& flags) {
   const Plan plan = read_plan(flags.file);
-  check_structure(plan);
+  if (!holds(flags.file, [&] { check_structure(plan); })) return kViolated;
   fmt::print("{}", explain(plan, frame_from(flags.second, plan), frame_from(flags.third, plan)));
   return kHolds;
 }
 
 int draw_plan(const Flags& flags) {
   const Plan plan = read_plan(flags.file);
-  check(plan);
+  if (!holds(flags.file, [&] { check(plan); })) return kViolated;
   const LayerBytes bytes = read_bytes(flags, plan.layers_per_chunk);
   const int count = flags.microbatches == 0 ? plan.covered_counts.back() : flags.microbatches;
   put(flags.out, draw(plan, bytes, count));
@@ -196,7 +229,7 @@ int report(const Comparison& comparison) {
 void add_sizes(CLI::App* command, Flags& flags) {
   command->add_option("--sizes", flags.sizes, "frame sizes: all alike, or one of the seeded sets")
       ->check(CLI::IsMember({"unit", "uniform", "skewed", "per-chunk"}));
-  command->add_option("--seed", flags.seed, "of a seeded set");
+  command->add_option("--seed", flags.seed, "of a seeded set")->check(CLI::NonNegativeNumber);
   command->add_option(
       "--bytes", flags.bytes_file,
       "JSON file of frame sizes: for each chunk a list with the bytes of each layer");
@@ -209,8 +242,7 @@ int run(int argc, char** argv) {
   Flags flags;
   int code = kHolds;
 
-  CLI::App* command =
-      app.add_subcommand("make", "plan for a shape, or again for a plan file's shape");
+  CLI::App* command = app.add_subcommand("make", "a plan for a shape");
   command->add_option("SHAPE", flags.file)->required();
   command
       ->add_option("--mode", flags.mode,
@@ -237,6 +269,8 @@ int run(int argc, char** argv) {
   command = app.add_subcommand("check", "every rule; with a second plan, whether both agree");
   command->add_option("PLAN", flags.file)->required();
   command->add_option("OTHER", flags.second);
+  command->add_flag("--pipeline", flags.pipeline,
+                    "OTHER is another rank of the same pipeline: ring and variants must agree");
   add_sizes(command, flags);
   command->callback([&] { code = check_file(flags); });
 

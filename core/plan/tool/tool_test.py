@@ -52,7 +52,7 @@ class Tool(unittest.TestCase):
         self.expect(0, "holds; 24 branches, ring 4", "check", plan)
         document = json.loads(plan.read_text())
         self.assertEqual(document["schema"], 1)
-        self.assertEqual(document["capabilities"], ["capture-order"])
+        self.assertEqual(document["capabilities"], [])
         self.assertEqual(run("make", self.shape).stdout, plan.read_text(), "the same twice, and without --out")
         self.assertEqual(plan.read_text(), json.dumps(document, sort_keys=True, separators=(",", ":")) + "\n")
 
@@ -64,6 +64,15 @@ class Tool(unittest.TestCase):
         free = self.make("--slots", "first-free", "--bytes", sizes, name="free.json")
         self.expect(0, "first-free slots", "check", free, "--bytes", sizes)
         self.expect(1, "[FF3]", "check", free, "--sizes", "uniform")
+        self.expect(64, "[T04]", "draw", free)
+        self.expect(64, "[T04]", "check", free, free)
+        document = json.loads(free.read_text())
+        document["first_free_plan"]["slots_of_chunk"] = []
+        self.expect(64, "[H03]", "check", self.file("changed.json", document))
+        plan = document["first_free_plan"]
+        self.expect(1, "[FF1]", "check", self.file("bare.json", plan), "--bytes", sizes)
+        self.expect(1, "[PL00]", "check", self.file("bare.json", {**plan, "cp_sizes": [], "slots": []}))
+        self.expect(64, "[PK1]", "check", free, "--bytes", self.file("none.json", []))
 
     def test_a_public_plan_without_the_capture_order_is_refused(self):
         plan = self.path / "published.json"
@@ -83,6 +92,11 @@ class Tool(unittest.TestCase):
         plan, other = self.make(), self.make("--ring", "5", name="other.json")
         self.expect(0, "the same plan", "check", plan, plan)
         self.expect(1, "[H03]", "check", plan, other)
+        self.expect(1, "[H04]", "check", plan, other, "--pipeline")
+        rank = self.path / "rank1.json"
+        run("make", self.file("rank1_shape.json", {**SHAPE, "pipeline_rank": 1}), "--out", rank)
+        self.expect(1, "[H03]", "check", plan, rank)
+        self.expect(0, "fits into one pipeline", "check", plan, rank, "--pipeline")
 
     def test_frames_are_explained(self):
         plan = self.make()
@@ -154,10 +168,35 @@ class Tool(unittest.TestCase):
         self.expect(74, "[F03]", "make", self.shape, "--out", "/proc/no/plan.json")
         self.assertFalse(out.exists())
 
+    def test_hostile_files_are_refused_at_once(self):
+        deep = self.file("deep.json", "[" * 200000)
+        for arguments in (["make", deep], ["check", deep], ["make", self.shape, "--bytes", deep]):
+            self.expect(64, "[J02]", *arguments)
+        self.expect(64, "[J02]", "make", self.file("number.json", "1e999"))
+        self.expect(64, "[J05]", "make", self.file("extra.json", {**SHAPE, "max_microbatch": 8}))
+        plan = json.loads(self.make().read_text())["plan"]
+        wrapped = {**plan, "virtual_stages": 70000, "layers_per_chunk": [16384] * 70000}
+        self.expect(1, "[PL00]", "check", self.file("wrapped.json", wrapped))
+        longer = {**plan, "base_order": plan["base_order"] * 3}
+        self.expect(1, "[PL00]", "check", self.file("longer.json", longer))
+        document = {**json.loads(self.make().read_text()), "capabilities": ["nonsense"]}
+        self.expect(64, "[H02]", "check", self.file("capable.json", document))
+        self.expect(64, "[T01]", "explain", self.make(), "4294967296,0,0", "0,1,0")
+        many = {**SHAPE, "virtual_stages": 20000, "layers_per_chunk": [1024] * 20000}
+        self.expect(64, "[PL00]", "make", self.file("many.json", many))
+        wide = {"pipeline_size": 2000, "pipeline_rank": 0, "virtual_stages": None, "microbatch_group_size": None,
+                "layers_per_chunk": [1], "cp_sizes": [1], "max_microbatches": 2000}
+        self.expect(0, "2000 frames", "make", self.file("wide.json", wide), "--out", self.path / "wide-plan.json")
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([PROGRAM, "make", self.shape], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(result.returncode, 74, result.stderr)
+
     def test_wrong_flags_are_usage_errors(self):
         for arguments in ([], ["nonsense"], ["make"], ["make", self.shape, "--mode", "x"],
                           ["make", self.shape, "--ring", "-1"], ["draw", self.shape, "extra"],
-                          ["explain", self.shape]):
+                          ["explain", self.shape], ["make", self.shape, "--mode", "public", "--pack"],
+                          ["make", self.shape, "--slots", "first-free", "--ring", "5"],
+                          ["make", self.shape, "--rings", "2"], ["make", self.shape, "--seed", "-1"]):
             self.assertEqual(run(*arguments).returncode, 64, arguments)
         self.assertEqual(run("--help").returncode, 0)
         self.assertIn("Examples", run("--help").stdout)

@@ -72,7 +72,8 @@ Rules staging_rules(const std::vector<BranchTensors>& branches) {
   for (const BranchTensors& branch : branches)
     state.insert(branch.module_state.begin(), branch.module_state.end());
   for (const BranchTensors& branch : branches)
-    if (state.contains(branch.inputs[0].storage)) return {"C21"};
+    for (const TensorSpec& input : branch.inputs)
+      if (state.contains(input.storage)) return {"C21"};
   return most_on_storages(branches) ? Rules{} : Rules{"L01"};
 }
 

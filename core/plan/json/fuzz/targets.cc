@@ -1,5 +1,6 @@
 #include "core/plan/json/fuzz/targets.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "core/error.h"
@@ -28,9 +29,8 @@ bool is_small(const Plan& plan) {
 
 template <typename Work>
 void run(const std::string& text, Work work) {
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-  if (json.is_discarded()) return;
   try {
+    const nlohmann::json json = parse_json(text, "input");
     work(JsonReader(json, "input"));
   } catch (const Error& error) {
     require(!error.rule().empty());
@@ -41,9 +41,13 @@ void run(const std::string& text, Work work) {
 
 void fuzz_plan(const std::string& text) {
   run(text, [](const JsonReader& reader) {
-    if (reader.has("slot_rule")) {
-      const nlohmann::json json = to_json(first_free_from_json(reader));
+    if (is_first_free(reader)) {
+      const FirstFreePlan plan = first_free_from_any(reader);
+      const nlohmann::json json = to_json(plan);
       require(to_json(first_free_from_json(JsonReader(json, "again"))) == json);
+      LayerBytes bytes;
+      for (const int layers : plan.layers_per_chunk) bytes.emplace_back(std::min(layers, 99), 1);
+      if (plan.covered_counts.empty() || plan.covered_counts.back() < 999) check(plan, bytes);
       return;
     }
     const Plan plan = plan_from_any(reader);

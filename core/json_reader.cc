@@ -1,4 +1,4 @@
-#include "core/plan/json/reader.h"
+#include "core/json_reader.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -28,26 +28,35 @@ std::string read_text(const std::string& path) {
   return text.str();
 }
 
-nlohmann::json parse(const std::string& text, const std::string& where) {
-  try {
-    return nlohmann::json::parse(text);
-  } catch (const nlohmann::json::parse_error& error) {
-    const std::string message = error.what();  // starts with the library's own id in brackets
-    throw Error({"J02", where, message.substr(message.find("] ") + 2), "one JSON document",
-                 "the file may be truncated: write it again"});
-  }
-}
-
 }  // namespace
 
-nlohmann::json read_json_file(const std::string& path) { return parse(read_text(path), path); }
+nlohmann::json parse_json(const std::string& text, const std::string& where) {
+  const auto refuse = [&](const std::string& found) {
+    throw Error(
+        {"J02", where, found, "one JSON document", "the file may be truncated: write it again"});
+  };
+  const auto limit_depth = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
+    if (depth > kDeepestJson) refuse(fmt::format("more than {} nested lists", kDeepestJson));
+    return true;
+  };
+  try {
+    return nlohmann::json::parse(text, limit_depth);
+  } catch (const nlohmann::json::exception& error) {
+    const std::string message = error.what();  // starts with the library's own id in brackets
+    refuse(message.substr(message.find("] ") + 2));
+  }
+  return {};
+}
 
-std::vector<nlohmann::json> read_json_lines(const std::string& path) {
-  std::vector<nlohmann::json> documents;
+nlohmann::json read_json_file(const std::string& path) { return parse_json(read_text(path), path); }
+
+std::vector<JsonLine> read_json_lines(const std::string& path) {
+  std::vector<JsonLine> documents;
   std::istringstream text(read_text(path));
   std::string line;
   for (int number = 1; std::getline(text, line); ++number) {
-    if (!line.empty()) documents.push_back(parse(line, fmt::format("{}:{}", path, number)));
+    const std::string where = fmt::format("{}:{}", path, number);
+    if (!line.empty()) documents.push_back({parse_json(line, where), where});
   }
   return documents;
 }

@@ -1,6 +1,6 @@
 // Reading JSON with errors that name the place, what was found and what was expected.
-#ifndef CORE_PLAN_JSON_READER_H_
-#define CORE_PLAN_JSON_READER_H_
+#ifndef CORE_JSON_READER_H_
+#define CORE_JSON_READER_H_
 
 #include <cstdint>
 #include <limits>
@@ -10,10 +10,21 @@
 
 namespace slotgraph {
 
-// Reads and parses a file. Throws Error: J01 unreadable, J02 no JSON (with line and column).
+// Parses text; `where` names it. Throws Error J02: no JSON (with line and column), a number that no
+// type holds, or lists and objects nested deeper than kDeepestJson.
+nlohmann::json parse_json(const std::string& text, const std::string& where);
+inline constexpr int kDeepestJson = 64;
+
+// Reads and parses a file. Throws Error: J01 unreadable, J02 as parse_json.
 nlohmann::json read_json_file(const std::string& path);
-// The same for a file with one document a line; J02 names the line. Empty lines are skipped.
-std::vector<nlohmann::json> read_json_lines(const std::string& path);
+
+// A document of a file with one document a line, and the path with its line.
+struct JsonLine {
+  nlohmann::json document;
+  std::string where;
+};
+// Empty lines are skipped.
+std::vector<JsonLine> read_json_lines(const std::string& path);
 
 // A position inside a document: the value and the path to it, for error messages. The document must
 // outlive it.
@@ -52,4 +63,4 @@ class JsonReader {
 
 }  // namespace slotgraph
 
-#endif  // CORE_PLAN_JSON_READER_H_
+#endif  // CORE_JSON_READER_H_

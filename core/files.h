@@ -1,6 +1,6 @@
 // Files that are whole or absent.
-#ifndef CORE_RECORD_FILES_H_
-#define CORE_RECORD_FILES_H_
+#ifndef CORE_FILES_H_
+#define CORE_FILES_H_
 
 #include <string>
 
@@ -32,4 +32,4 @@ class LineFile {
 
 }  // namespace slotgraph
 
-#endif  // CORE_RECORD_FILES_H_
+#endif  // CORE_FILES_H_
