@@ -4,19 +4,12 @@
 
 #include <functional>
 
-#include "core/error.h"
+#include "core/testing/rule.h"
 
 namespace slotgraph {
 namespace {
 
-std::string rule(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.rule();
-  }
-  return "";
-}
+using testing::rule;
 
 // A dense float tensor.
 TensorSpec floats(int storage, std::int64_t first, std::int64_t count) {

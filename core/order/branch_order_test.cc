@@ -5,19 +5,12 @@
 #include <algorithm>
 #include <functional>
 
-#include "core/error.h"
+#include "core/testing/rule.h"
 
 namespace slotgraph {
 namespace {
 
-std::string rule(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.rule();
-  }
-  return "";
-}
+using testing::rule;
 
 constexpr auto kLockstep = BranchArrangement::kLockstep;
 constexpr auto kVariantMajor = BranchArrangement::kVariantMajor;

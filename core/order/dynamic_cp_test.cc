@@ -9,22 +9,15 @@
 #include <map>
 #include <numeric>
 
-#include "core/error.h"
 #include "core/order/balanced_cp.h"
 #include "core/order/microbatch_counts.h"
 #include "core/random.h"
+#include "core/testing/rule.h"
 
 namespace slotgraph {
 namespace {
 
-std::string rule(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.rule();
-  }
-  return "";
-}
+using testing::rule;
 
 int groups(const CpSchedule& schedule) {
   int count = 0;

@@ -4,19 +4,12 @@
 
 #include <functional>
 
-#include "core/error.h"
+#include "core/testing/rule.h"
 
 namespace slotgraph {
 namespace {
 
-std::string rule(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.rule();
-  }
-  return "";
-}
+using testing::rule;
 
 // Pinned by the public tests (planner.md 2.1).
 TEST(AlignedCounts, EqualThePinnedSets) {

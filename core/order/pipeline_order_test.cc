@@ -8,20 +8,13 @@
 #include <functional>
 #include <numeric>
 
-#include "core/error.h"
 #include "core/order/entries.h"
+#include "core/testing/rule.h"
 
 namespace slotgraph {
 namespace {
 
-std::string rule(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.rule();
-  }
-  return "";
-}
+using testing::rule;
 
 // Worked examples of planner.md 1.3.
 TEST(TrainingOrder, EqualsTheWorkedExamples) {

@@ -26,7 +26,7 @@ struct Problem {
 
 // As many arenas of at least each size as frames of at least that size conflict with each other:
 // the palette that no colouring can go below.
-Palette fewest_arenas(const Plan& plan, const LayerBytes& bytes, const ConflictGraph& places,
+Palette fewest_arenas(const Plan& plan, const LayerBytes& bytes, const Liveness& liveness,
                       std::int64_t steps) {
   std::set<std::int64_t, std::greater<>> sizes;
   for (const auto& chunk : bytes) sizes.insert(chunk.begin(), chunk.end());
@@ -39,7 +39,8 @@ Palette fewest_arenas(const Plan& plan, const LayerBytes& bytes, const ConflictG
                                        [size](std::int64_t each) { return each >= size; });
       frames.insert(frames.end(), plan.ring_length, count);
     }
-    const std::int64_t clique = heaviest_clique(places, frames, {}, steps).weight;
+    const std::int64_t clique =
+        heaviest_clique(liveness.together, frames, liveness.peak_places, steps).weight;
     arenas.resize(std::max<std::size_t>(arenas.size(), clique), size);
   }
   return arenas;
@@ -68,7 +69,7 @@ Problem make_problem(const Plan& plan, const LayerBytes& bytes, const Effort& ef
   bounds.peak_bytes = liveness.peak;
   bounds.clique_bytes = clique.weight;
   bounds.clique_heaviest = clique.heaviest;
-  Palette fewest = fewest_arenas(plan, bytes, liveness.together, effort.clique_steps);
+  Palette fewest = fewest_arenas(plan, bytes, liveness, effort.clique_steps);
   bounds.layered_bytes = std::max({std::accumulate(fewest.begin(), fewest.end(), std::int64_t{0}),
                                    clique.weight, liveness.peak});
   return {frame_conflicts(liveness.together, plan.layers_per_chunk, plan.ring_length),

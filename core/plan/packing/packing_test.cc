@@ -9,13 +9,13 @@
 #include <numeric>
 #include <set>
 
-#include "core/error.h"
 #include "core/order/microbatch_counts.h"
 #include "core/plan/json/public_json.h"
 #include "core/plan/packing/clique.h"
 #include "core/plan/packing/first_free.h"
 #include "core/plan/packing/weighted_colouring.h"
 #include "core/random.h"
+#include "core/testing/rule.h"
 
 namespace slotgraph {
 namespace {
@@ -34,14 +34,7 @@ std::vector<Plan> public_plans() {
   return plans;
 }
 
-std::string rule(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.rule();
-  }
-  return "";
-}
+using testing::rule;
 
 struct Random {
   std::uint64_t state;
@@ -192,7 +185,7 @@ TEST(WeightedColouring, IsNeverMoreExpensiveThanDsaturWhateverTheSteps) {
 }
 
 // The sets of sizes on every public plan; what exceeds its bound by more than 2 % is listed.
-class PublicPlans : public testing::TestWithParam<SizeSet> {};
+class PublicPlans : public ::testing::TestWithParam<SizeSet> {};
 
 TEST_P(PublicPlans, ArePackedNearTheirLowerBounds) {
   const Effort effort{100'000, 100'000};
@@ -251,7 +244,7 @@ TEST_P(PublicPlans, ArePackedNearTheirLowerBounds) {
   EXPECT_LE(first_free.arena_bytes, modulo.arena_bytes);
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, PublicPlans, testing::ValuesIn(kSizeSets), [](const auto& param) {
+INSTANTIATE_TEST_SUITE_P(Sizes, PublicPlans, ::testing::ValuesIn(kSizeSets), [](const auto& param) {
   std::string name = name_of(param.param);
   std::erase(name, '-');
   return name;
