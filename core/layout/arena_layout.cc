@@ -12,6 +12,7 @@ namespace {
 std::vector<Surface> surfaces_of(const std::vector<BranchTensors>& branches,
                                  std::vector<SurfaceTensor> BranchTensors::*tensors) {
   std::vector<Surface> surfaces;
+  surfaces.reserve(branches.size());
   for (const BranchTensors& each : branches)
     surfaces.push_back({each.family, each.branch, each.*tensors});
   return surfaces;
@@ -29,6 +30,7 @@ std::vector<StagedBranch> staged(const std::vector<BranchTensors>& branches) {
 
 std::vector<Boundary> boundaries_of(const BranchTensors& branch) {
   std::vector<Boundary> boundaries;
+  boundaries.reserve(branch.inputs.size() + branch.outputs.size());
   for (int i = 0; i < static_cast<int>(branch.inputs.size()); ++i) {
     boundaries.push_back({Boundary::Kind::kInput, i, branch.inputs[i], branch.input_versions[i]});
   }

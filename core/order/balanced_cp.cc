@@ -13,6 +13,8 @@
 namespace slotgraph {
 namespace {
 
+constexpr int kTries = 4;  // numbers of microbatches
+
 double cost_of(std::int64_t length, int size, const CpCost& cost) {
   const double tokens = static_cast<double>(length), ranks = size;
   return tokens * tokens / ranks + cost.communication * tokens * (ranks - 1) / ranks;
@@ -217,9 +219,8 @@ CpSchedule balanced_schedule(const CpLimits& limits, const std::vector<std::int6
       BatchBound{static_cast<std::int64_t>(lengths.size()), limits.ranks, limits.cap, limits.min_cp,
                  *std::max_element(lengths.begin(), lengths.end()), limits.microbatch_group_size});
   // More microbatches than the fewest only make room for packing.
-  constexpr int kTries = 4;
   const std::int64_t most =
-      std::min<std::int64_t>(bound, std::int64_t{fewest} + (kTries - 1) * unit);
+      std::min<std::int64_t>(bound, std::int64_t{fewest} + std::int64_t{kTries - 1} * unit);
   for (int count = fewest; count <= most; count += unit)
     for (int floor = limits.min_cp; floor <= limits.ranks; floor *= 2)
       offer(spreader.spread(floor, count));

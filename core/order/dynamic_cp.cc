@@ -12,6 +12,8 @@
 namespace slotgraph {
 namespace {
 
+constexpr int kMostRanks = 1 << 20, kMostTokens = 1 << 20;
+
 // A microbatch above this multiple of its longest sample's cost takes no more samples.
 constexpr double kWorkloadSlack = 1.05;
 
@@ -135,7 +137,6 @@ void check_batch(const CpLimits& limits, const std::vector<std::int64_t>& length
   const auto require = [](bool holds, const char* where, int found, const char* expected) {
     if (!holds) throw Error({"DC1", where, fmt::to_string(found), expected, "correct the limits"});
   };
-  constexpr int kMostRanks = 1 << 20, kMostTokens = 1 << 20;
   require(is_power_of_two(limits.ranks) && limits.ranks <= kMostRanks, "ranks", limits.ranks,
           "a power of two, at most 2^20");
   require(is_power_of_two(limits.min_cp) && limits.min_cp <= limits.ranks, "min_cp", limits.min_cp,
@@ -196,6 +197,7 @@ CpSchedule greedy_schedule(const CpLimits& limits, const std::vector<std::int64_
   check_batch(limits, lengths);
   std::vector<int> remaining = longest_first(lengths);
   std::vector<int> needed;
+  needed.reserve(lengths.size());
   for (const std::int64_t length : lengths)
     needed.push_back(static_cast<int>(needed_cp(length, limits.cap, limits.min_cp)));
   CpSchedule schedule;

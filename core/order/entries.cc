@@ -22,6 +22,7 @@ std::vector<int> layers_of(int entry, const std::vector<int>& layers_per_chunk) 
   int first = 1;
   for (int c = 0; c < chunk; ++c) first += layers_per_chunk[c];
   std::vector<int> layers;
+  layers.reserve(layers_per_chunk[chunk]);
   for (int layer = 0; layer < layers_per_chunk[chunk]; ++layer) layers.push_back(first + layer);
   if (entry < 0) std::reverse(layers.begin(), layers.end());
   return layers;

@@ -25,7 +25,7 @@ std::vector<int> aligned_counts(const PipelineShape& shape, int limit) {
   const bool aligned = shape.virtual_stages > 0;
   const int step = aligned ? shape.microbatch_group_size : 1;
   if (limit < step || limit > kMostEvents || limit % step != 0) {
-    throw Error({"OC1", "limit of microbatches", fmt::to_string(limit),
+    throw Error({"OC1", "max_microbatches", fmt::to_string(limit),
                  aligned ? fmt::format("a multiple of the group size {}", step) : "at least 1",
                  "round the limit to a count that a step may have"});
   }

@@ -100,7 +100,9 @@ Order training_order(const PipelineShape& shape, int microbatches) {
                  fmt::format("P {}, N {}, M {}", shape.pipeline_size, shape.microbatch_group_size,
                              microbatches),
                  "P <= N <= M, and M mod N either 0 or at least P",
-                 "choose another number of microbatches"});
+                 shape.microbatch_group_size < shape.pipeline_size
+                     ? "choose a microbatch_group_size N of at least P"
+                     : "choose another number of microbatches M"});
   }
   return capture_order(shape, microbatches);
 }

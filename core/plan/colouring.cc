@@ -5,6 +5,13 @@
 #include <cstdint>
 
 namespace slotgraph {
+namespace {
+
+// Rank, saturation, degree and reversed node number in one key; a coloured node has none.
+constexpr int kDegreeShift = 15, kSaturationShift = 30, kRankShift = 45;
+static_assert(kMostNodes < 1 << kDegreeShift);
+
+}  // namespace
 
 Colouring dsatur(const ConflictGraph& graph) {
   return dsatur(graph, std::vector<int>(graph.nodes()));
@@ -13,9 +20,6 @@ Colouring dsatur(const ConflictGraph& graph) {
 Colouring dsatur(const ConflictGraph& graph, const std::vector<int>& ranks) {
   const int nodes = graph.nodes();
   const int words = (nodes + 63) / 64;
-  // Rank, saturation, degree and reversed node number in one key; a coloured node has none.
-  constexpr int kDegreeShift = 15, kSaturationShift = 30, kRankShift = 45;
-  static_assert(kMostNodes < 1 << kDegreeShift);
   std::vector<std::int64_t> keys(nodes);
   for (int node = 0; node < nodes; ++node) {
     keys[node] = (static_cast<std::int64_t>(ranks[node]) << kRankShift) +

@@ -22,6 +22,29 @@ std::string text_of(const std::vector<int>& numbers) {
                "plan both from the same configuration and version"});
 }
 
+// Names and values of what differs, on both sides.
+struct Differences {
+  std::string found, expected;
+
+  template <typename Value>
+  void add(const char* name, const Value& mine, const Value& theirs) {
+    if (mine == theirs) return;
+    const char* comma = found.empty() ? "" : ", ";
+    found += fmt::format("{}{} {}", comma, name, theirs);
+    expected += fmt::format("{}{} {}", comma, name, mine);
+  }
+};
+
+void add_pipeline(const Handshake& mine, const Handshake& theirs, Differences& differences) {
+  differences.add("pipeline_size", mine.shape.pipeline_size, theirs.shape.pipeline_size);
+  differences.add("virtual_stages", mine.shape.virtual_stages, theirs.shape.virtual_stages);
+  differences.add("microbatch_group_size", mine.shape.microbatch_group_size,
+                  theirs.shape.microbatch_group_size);
+  differences.add("ring_length", mine.ring_length, theirs.ring_length);
+  differences.add("cp_sizes", mine.cp_sizes, theirs.cp_sizes);
+  differences.add("covered_microbatch_counts", mine.covered_counts, theirs.covered_counts);
+}
+
 void check_schema(const std::string& my_name, const Handshake& mine, const std::string& their_name,
                   const Handshake& theirs) {
   if (mine.schema == theirs.schema) return;
@@ -47,8 +70,10 @@ namespace {
 
 Handshake digests_of(const Plan& plan) {
   Handshake result;
+  result.shape = plan.shape;
   result.ring_length = plan.ring_length;
-  result.variants = plan.variants();
+  result.cp_sizes = plan.cp_sizes;
+  result.covered_counts = plan.covered_counts;
   result.order =
       sha256(fmt::format("{};{}", text_of(plan.base_order), text_of(plan.covered_counts)));
   result.shapes = sha256(fmt::format("{},{},{},{};{};{}", plan.shape.pipeline_size, plan.shape.rank,
@@ -86,27 +111,29 @@ void check_agreement(const std::string& my_name, const Handshake& mine,
            fmt::format("capabilities {}", mine.capabilities));
   }
   if (mine.digest == theirs.digest) return;
-  std::string found, expected;
-  const auto compare = [&](const char* part, const std::string& mine, const std::string& theirs) {
-    if (mine == theirs) return;
-    found += fmt::format("{}{} {}", found.empty() ? "" : ", ", part, theirs.substr(0, 8));
-    expected += fmt::format("{}{} {}", expected.empty() ? "" : ", ", part, mine.substr(0, 8));
-  };
-  compare("order", mine.order, theirs.order);
-  compare("shapes", mine.shapes, theirs.shapes);
-  compare("variants", mine.sizes, theirs.sizes);
-  compare("fields", mine.fields, theirs.fields);
-  if (found.empty()) compare("digest", mine.digest, theirs.digest);
-  refuse("H03", my_name, their_name, found, expected);
+  Differences differences;
+  differences.add("pipeline_rank", mine.shape.rank, theirs.shape.rank);
+  add_pipeline(mine, theirs, differences);
+  if (differences.found.empty()) {
+    differences.add("order", mine.order.substr(0, 8), theirs.order.substr(0, 8));
+    differences.add("shapes", mine.shapes.substr(0, 8), theirs.shapes.substr(0, 8));
+    differences.add("fields", mine.fields.substr(0, 8), theirs.fields.substr(0, 8));
+    differences.add("digest", mine.digest.substr(0, 8), theirs.digest.substr(0, 8));
+  }
+  refuse("H03", my_name, their_name, differences.found, differences.expected);
 }
 
 void check_pipeline_agreement(const std::string& my_name, const Handshake& mine,
                               const std::string& their_name, const Handshake& theirs) {
   check_schema(my_name, mine, their_name, theirs);
-  if (mine.ring_length == theirs.ring_length && mine.variants == theirs.variants) return;
-  refuse("H04", my_name, their_name,
-         fmt::format("ring {}, {} variants", theirs.ring_length, theirs.variants),
-         fmt::format("ring {}, {} variants", mine.ring_length, mine.variants));
+  Differences differences;
+  add_pipeline(mine, theirs, differences);
+  if (!differences.found.empty())
+    refuse("H04", my_name, their_name, differences.found, differences.expected);
+  if (mine.shape.rank == theirs.shape.rank) {
+    refuse("H04", my_name, their_name, fmt::format("rank {}", theirs.shape.rank),
+           fmt::format("another rank than {}", mine.shape.rank));
+  }
 }
 
 void check_supported(const Plan& plan, const std::vector<std::string>& supported) {

@@ -23,8 +23,11 @@ std::vector<std::string> capabilities_of(const Plan& plan);
 struct Handshake {
   int schema = kPlanSchema;
   std::vector<std::string> capabilities;  // of the plan
+  // In clear, what the ranks of a pipeline have in common, and the rank.
+  PipelineShape shape;
   int ring_length = 0;
-  int variants = 0;
+  std::vector<int> cp_sizes;
+  std::vector<int> covered_counts;
   // SHA-256 of the parts in canonical form, and of all of them.
   std::string order;   // base order and covered counts
   std::string shapes;  // pipeline shape, layers, ring length
@@ -39,12 +42,13 @@ Handshake handshake(const Plan& plan);
 std::string digest_of(const Plan& plan);
 
 // Throws Error naming both sides with the first difference: H01 schema, H02 capabilities, H03
-// digests, with the parts that differ. Peers at one pipeline rank must agree so.
+// digests: numbers that differ in clear, other parts by their digests. Peers at one pipeline rank
+// must agree so.
 void check_agreement(const std::string& my_name, const Handshake& mine,
                      const std::string& their_name, const Handshake& theirs);
 
-// The same for ranks of one pipeline, whose orders and colours may differ: H01, and H04 ring length
-// or number of variants.
+// For two ranks of one pipeline, whose orders and colours may differ: H01, and H04 the same rank,
+// or another pipeline size, virtual stages, group size, ring length, CP sizes or covered counts.
 void check_pipeline_agreement(const std::string& my_name, const Handshake& mine,
                               const std::string& their_name, const Handshake& theirs);
 

@@ -67,28 +67,37 @@ TEST(Handshake, AMismatchNamesBothSidesAndTheParts) {
   theirs.capabilities.push_back("short-groups");
   EXPECT_NE(against(theirs).find("[H02]"), std::string::npos);
   Plan other = plan;
-  other.slots[0].saved_arena_id = 9;
-  other.covered_counts = {4};
-  const std::string found = against(handshake(other));
+  for (const int branch : {0, 14}) other.slots[branch].saved_arena_id = 13;
+  std::string found = against(handshake(other));
   EXPECT_NE(found.find("[H03]"), std::string::npos) << found;
-  EXPECT_NE(found.find("order "), std::string::npos) << found;
   EXPECT_NE(found.find("fields "), std::string::npos) << found;
+  EXPECT_EQ(found.find("order "), std::string::npos) << found;
   EXPECT_EQ(found.find("shapes "), std::string::npos) << found;
+  other.covered_counts = {4};
+  found = against(handshake(other));
+  EXPECT_NE(found.find("found covered_microbatch_counts [4] of rank 4"), std::string::npos)
+      << found;
 }
 
-TEST(Handshake, RanksOfOnePipelineAgreeOnRingAndVariants) {
+TEST(Handshake, RanksOfOnePipelineAgreeOnAllButTheirOrders) {
   const Handshake first = handshake(example(0)), last = handshake(example(1, {1, 0}));
-  EXPECT_EQ(text([&] { check_pipeline_agreement("rank 0", first, "rank 1", last); }), "");
-  Handshake other = last;
-  other.ring_length = 8;
-  EXPECT_NE(text([&] {
-              check_pipeline_agreement("rank 0", first, "rank 1", other);
-            }).find("[H04] plans of rank 0 and rank 1: found ring 8"),
+  const auto against = [&](const Handshake& theirs) {
+    return text([&] { check_pipeline_agreement("rank 0", first, "rank 1", theirs); });
+  };
+  EXPECT_EQ(against(last), "");
+  EXPECT_NE(against(first).find("[H04] plans of rank 0 and rank 1: found rank 0"),
             std::string::npos);
-  other = last;
-  other.variants = 3;
-  EXPECT_NE(text([&] { check_pipeline_agreement("a", first, "b", other); }).find("[H04]"),
-            std::string::npos);
+  const auto differs = [&](const char* part, const std::function<void(Handshake&)>& change) {
+    Handshake other = last;
+    change(other);
+    EXPECT_NE(against(other).find(part), std::string::npos) << against(other);
+  };
+  differs("found ring_length 8", [](Handshake& h) { h.ring_length = 8; });
+  differs("found cp_sizes [2]", [](Handshake& h) { h.cp_sizes = {2}; });
+  differs("found covered_microbatch_counts [4]", [](Handshake& h) { h.covered_counts = {4}; });
+  differs("found pipeline_size 3", [](Handshake& h) { h.shape.pipeline_size = 3; });
+  differs("found virtual_stages 3", [](Handshake& h) { h.shape.virtual_stages = 3; });
+  differs("found microbatch_group_size 5", [](Handshake& h) { h.shape.microbatch_group_size = 5; });
 }
 
 TEST(Capabilities, SayWhatARuntimeMustKnow) {

@@ -16,7 +16,8 @@ namespace {
 
 [[noreturn]] void refuse(const char* rule, std::string where, std::string found,
                          std::string expected) {
-  throw Error({rule, std::move(where), std::move(found), std::move(expected), "correct the plan"});
+  throw Error({rule, std::move(where), std::move(found), std::move(expected),
+               "correct the plan or its shape"});
 }
 
 void check_ranges(const Plan& plan) {

@@ -1,5 +1,7 @@
 #include "core/plan/planner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/error.h"
@@ -61,7 +63,12 @@ Plan make_plan(const PlanRequest& request) {
   plan.covered_counts = request.counts;
   plan.ring_length = request.ring_length == 0 ? 1 : request.ring_length;
   check_shape(plan);
-  if (request.ring_length == 0) plan.ring_length = shortest_ring(request.shape, request.counts);
+  const int shortest = shortest_ring(request.shape, request.counts);
+  if (request.ring_length == 0) plan.ring_length = shortest;
+  if (plan.ring_length < shortest) {
+    throw Error({"PL14", "ring_length", fmt::to_string(plan.ring_length),
+                 fmt::format("at least {}", shortest), "use a longer ring"});
+  }
   check_shape(plan);
   plan.base_order = capture_order(request.shape, plan.ring_length);
   const Liveness liveness = walk(covering_orders(plan.shape, plan.covered_counts, plan.ring_length,
@@ -70,7 +77,7 @@ Plan make_plan(const PlanRequest& request) {
   if (plan.layers() == 0) return plan;
   const Colouring gradients = dsatur(liveness.successive);
   for (int chunk = 0; chunk < plan.chunks(); ++chunk) {
-    const auto begin = gradients.begin() + chunk * plan.ring_length;
+    const auto begin = gradients.begin() + std::ptrdiff_t{chunk} * plan.ring_length;
     plan.user_grad_colours.emplace_back(begin, begin + plan.ring_length);
   }
   plan.slots = emit(

@@ -90,7 +90,7 @@ TEST(RequestFromConfig, NamesTheFieldThatIsWrong) {
   names("[J03] shape.json: found no field `cp_sizes`", [](auto& c) { c.erase("cp_sizes"); });
   names("[J04] shape.json/pipeline_size: found 0", [](auto& c) { c["pipeline_size"] = 0; });
   names("[J04] shape.json/layers_per_chunk/1", [](auto& c) { c["layers_per_chunk"][1] = -1; });
-  names("[OC1] limit of microbatches: found 10", [](auto& c) { c["max_microbatches"] = 10; });
+  names("[OC1] max_microbatches: found 10", [](auto& c) { c["max_microbatches"] = 10; });
   names("[OP1] pipeline_rank", [](auto& c) { c["pipeline_rank"] = 2; });
   names("[PL00] cp_sizes", [](auto& c) { c["cp_sizes"] = {1, 2}; });
   names("[PL00] layers_per_chunk", [](auto& c) { c["layers_per_chunk"] = {1}; });

@@ -16,6 +16,8 @@
 namespace slotgraph {
 namespace {
 
+constexpr std::int64_t kMiB = 1 << 20;
+
 // What colouring a plan needs to know.
 struct Problem {
   ConflictGraph conflicts;            // of frames
@@ -115,7 +117,6 @@ const char* name_of(SizeSet set) {
 }
 
 LayerBytes seeded_bytes(SizeSet set, const std::vector<int>& layers_per_chunk, std::uint64_t seed) {
-  constexpr std::int64_t kMiB = 1 << 20;
   const auto draw = [&](std::int64_t most) {
     return static_cast<std::int64_t>(split_mix64(seed) % static_cast<std::uint64_t>(most)) + 1;
   };
@@ -157,13 +158,6 @@ PackingScore score(const Plan& plan, const LayerBytes& bytes, const Effort& effo
   result.arena_bytes = cost_of(colours, problem.weights);
   result.optimal = result.arena_bytes <= result.layered_bytes;
   return result;
-}
-
-PackingScore ring_cost(const PlanRequest& request, int ring_length, const LayerBytes& bytes,
-                       const Effort& effort) {
-  PlanRequest changed = request;
-  changed.ring_length = ring_length;
-  return pack(make_plan(changed), bytes, effort).score;
 }
 
 }  // namespace slotgraph

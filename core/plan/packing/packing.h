@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/plan/plan.h"
-#include "core/plan/planner.h"
 
 namespace slotgraph {
 
@@ -63,11 +62,6 @@ PackedPlan pack(Plan plan, const LayerBytes& bytes, const Effort& effort);
 
 // What the plan's own colours cost. A plan that does not cover its capture is judged without it.
 PackingScore score(const Plan& plan, const LayerBytes& bytes, const Effort& effort);
-
-// What a ring of that length costs: a longer one has more graphs, and may need fewer bytes
-// (planner.md 2.4).
-PackingScore ring_cost(const PlanRequest& request, int ring_length, const LayerBytes& bytes,
-                       const Effort& effort);
 
 }  // namespace slotgraph
 

@@ -14,6 +14,7 @@
 #include "core/plan/packing/clique.h"
 #include "core/plan/packing/first_free.h"
 #include "core/plan/packing/weighted_colouring.h"
+#include "core/plan/planner.h"
 #include "core/random.h"
 #include "core/testing/rule.h"
 
@@ -251,12 +252,13 @@ INSTANTIATE_TEST_SUITE_P(Sizes, PublicPlans, ::testing::ValuesIn(kSizeSets), [](
 });
 
 // P2 V2 N4 rank 0 needs 11 arenas with its shortest ring and 8 with the next (planner.md 2.4).
-TEST(RingCost, TradesGraphsForBytes) {
+TEST(Pack, ALongerRingTradesGraphsForBytes) {
   const PipelineShape shape{2, 0, 2, 4};
-  const PlanRequest request{"", shape, {1, 1}, {2, 1}, aligned_counts(shape, 32)};
+  PlanRequest request{"", shape, {1, 1}, {2, 1}, aligned_counts(shape, 32)};
   EXPECT_EQ(shortest_ring(shape, request.counts), 7);
-  const PackingScore shortest = ring_cost(request, 7, {{1}, {1}}, Effort{});
-  const PackingScore longer = ring_cost(request, 8, {{1}, {1}}, Effort{});
+  const PackingScore shortest = pack(make_plan(request), {{1}, {1}}, Effort{}).score;
+  request.ring_length = 8;
+  const PackingScore longer = pack(make_plan(request), {{1}, {1}}, Effort{}).score;
   EXPECT_EQ(shortest.arena_bytes, 11);
   EXPECT_EQ(shortest.executables, 28);
   EXPECT_EQ(longer.arena_bytes, 8);

@@ -16,6 +16,7 @@ std::vector<int> ranks_of(const std::vector<std::int64_t>& weights) {
   std::sort(distinct.begin(), distinct.end());
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
   std::vector<int> ranks;
+  ranks.reserve(weights.size());
   for (const std::int64_t weight : weights) {
     ranks.push_back(static_cast<int>(std::lower_bound(distinct.begin(), distinct.end(), weight) -
                                      distinct.begin()));
@@ -97,6 +98,7 @@ class Improver {
         return std::tie(b.weight, b.tie, a.index) < std::tie(a.weight, a.tie, b.index);
       });
       std::vector<std::vector<int>> ordered;
+      ordered.reserve(keys.size());
       for (const Key& key : keys) ordered.push_back(std::move(classes[key.index]));
       colouring = recolour(graph_, ordered);
       offer(colouring);
@@ -129,7 +131,7 @@ class Exact {
         saturation_(graph.nodes()) {
     for (int node = 0; node < graph.nodes(); ++node) degree_.push_back(graph.degree(node));
     for (int node = 0; node < graph.nodes(); ++node)
-      has_twin_before_.push_back(node > 0 && are_twins(node - 1, node));
+      has_twin_before_.push_back(node > 0 && are_twins(node - 1, node) ? 1 : 0);
   }
 
   void run() {

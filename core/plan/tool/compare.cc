@@ -62,7 +62,10 @@ Comparison compare_plans(const std::string& folder) {
   Comparison result;
   for (const std::string& file : files) {
     const nlohmann::json published = read_json_file(file);
-    if (!published.is_object() || !published.contains("config")) continue;
+    if (!published.is_object() || !published.contains("config")) {
+      result.skipped.push_back(file);
+      continue;
+    }
     std::vector<std::string> fields;
     try {
       fields = differing_fields(published, file);

@@ -10,10 +10,11 @@ namespace slotgraph {
 struct Comparison {
   int equal = 0;
   std::vector<std::string> differences;  // a line for each file or schedule that differs
+  std::vector<std::string> skipped;      // files without a `config`
 };
 
 // Recomputes every plan of a folder in the format of core/plan/testdata, in mode `public`; files
-// without a `config` are passed over. Throws Error: J01-J05 for a file, T03 no such folder or no
+// without a `config` are skipped. Throws Error: J01-J05 for a file, T03 no such folder or no
 // plan in it.
 Comparison compare_plans(const std::string& folder);
 

@@ -13,12 +13,12 @@
 namespace slotgraph {
 namespace {
 
+constexpr double kMiB = 1 << 20;
 constexpr double kLeft = 130, kTop = 74, kRight = 20, kRowGap = 1;
 constexpr double kArenasHeight = 520, kGradientRow = 14, kCurveHeight = 110;
 
 std::string human(std::int64_t bytes, bool unit) {
   if (unit) return fmt::format("{}", bytes);
-  constexpr double kMiB = 1 << 20;
   return bytes < 1 << 20 ? fmt::format("{} B", bytes)
                          : fmt::format("{:.1f} MiB", static_cast<double>(bytes) / kMiB);
 }
@@ -48,13 +48,13 @@ class Drawing {
   std::string run() {
     const double gradients = kTop + kArenasHeight + 12;
     const double curve = gradients + kGradientRow * gradient_arenas_ + 12;
-    const double height = curve + kCurveHeight + 44;
+    const double height = curve + kCurveHeight + 48;
     size(kLeft + width_ + kRight, height);
     header();
     arena_rows();
     gradient_rows(gradients);
     live_bytes(curve);
-    legend(curve + kCurveHeight + 26);
+    legend(curve + kCurveHeight + 42);
     std::ostringstream text;
     document_.save(text, " ", pugi::format_default | pugi::format_no_declaration);
     return text.str();
@@ -131,8 +131,9 @@ class Drawing {
                     fmt::join(plan_.cp_sizes, " "), plan_.frames(), arena_bytes_.size(),
                     human(total_, unit_), gradient_arenas_));
     text(12, 56,
-         "a row is an arena, as high as its bytes; a bar is a frame from its forward to its "
-         "backward");
+         fmt::format("a row is an arena{}; a bar is a frame from its forward to its backward; "
+                     "gradient arenas are not counted",
+                     unit_ ? "" : ", as high as its bytes"));
   }
 
   void arena_rows() {
@@ -228,11 +229,14 @@ class Drawing {
     text(kLeft - 6, std::max(bottom - scale * static_cast<double>(peak) + 4, top + 22),
          fmt::format("peak {}", human(peak, unit_)), "end", 10);
     text(kLeft - 6, bottom, "live", "end", 10);
-    text(kLeft, bottom + 13, fmt::format("event 0 to {}", events_.size() - 1), "start", 10);
+    text(kLeft - 6, bottom + 13, "event", "end", 10);
+    const int step = std::max(1, static_cast<int>(events_.size()) / 8);
+    for (int event = 0; event < static_cast<int>(events_.size()); event += step)
+      text(x(event), bottom + 13, fmt::to_string(event), "start", 10);
   }
 
   void legend(double y) {
-    double at = kLeft + 110;
+    double at = kLeft;
     for (int chunk = 0; chunk < plan_.chunks(); ++chunk, at += 72) {
       rectangle(at, y - 22, 10, 10, colour_of(chunk, plan_.chunks(), 0));
       text(at + 14, y - 13, fmt::format("chunk {}", chunk), "start", 10);

@@ -60,6 +60,13 @@ LayerBytes read_bytes(const Flags& flags, const std::vector<int>& layers_per_chu
   return {};
 }
 
+Plan read_plan(const JsonReader& reader) {
+  if (reader.has("cp_sizes") && !reader.has("slots") && !reader.has("config")) {
+    throw Error({"T04", reader.path(), "a shape", "a plan", "make a plan of it first"});
+  }
+  return plan_from_any(reader);
+}
+
 Plan read_plan(const std::string& file) {
   const nlohmann::json json = read_json_file(from_caller(file));
   const JsonReader reader(json, file);
@@ -67,7 +74,7 @@ Plan read_plan(const std::string& file) {
     throw Error({"T04", file, "a plan with first-free slots", "a plan with a ring",
                  "first-free plans can be made and checked only"});
   }
-  return plan_from_any(reader);
+  return read_plan(reader);
 }
 
 // Standard output without --out.
@@ -90,7 +97,7 @@ void describe(const char* slots, const PackingScore& score, const char* unit) {
       "each way\n",
       slots, score.arena_bytes, unit, bound, score.peak_bytes, score.clique_bytes,
       score.clique_heaviest ? "" : ", search cut", 100 * score.gap(bound),
-      score.optimal ? ", the optimum for these slots" : "", score.executables);
+      score.optimal ? ", proved to be the least for these slots" : "", score.executables);
 }
 
 // Prints the broken rule of a plan that was read.
@@ -109,6 +116,9 @@ bool holds(const std::string& file, Work work) {
 PlanRequest read_request(const Flags& flags) {
   const nlohmann::json json = read_json_file(from_caller(flags.file));
   const JsonReader reader(json, flags.file);
+  if (reader.has("plan") || (reader.has("slots") && !reader.has("config"))) {
+    throw Error({"T04", flags.file, "a plan", "a shape", "use check, explain or draw with plans"});
+  }
   PlanRequest request = request_from_config(reader.has("config") ? reader.field("config") : reader);
   request.name = reader.has("name") ? reader.field("name").text()
                                     : std::filesystem::path(flags.file).stem().string();
@@ -132,6 +142,24 @@ void check_flags(const Flags& flags) {
     refuse("--bytes and --sizes", "one of them");
 }
 
+// What the plan of each ring costs, as --pack says.
+void print_rings(const Flags& flags, PlanRequest request, const LayerBytes& bytes,
+                 const char* unit) {
+  const int shortest = shortest_ring(request.shape, request.counts);
+  // A ring longer than the longest step has slots that are never used.
+  const int longest = std::max(shortest, std::min(flags.rings, request.counts.back()));
+  if (flags.rings < shortest) {
+    throw Error({"T04", "--rings", fmt::to_string(flags.rings),
+                 fmt::format("at least {}, the shortest ring", shortest), "give a longer ring"});
+  }
+  for (request.ring_length = shortest; request.ring_length <= longest; ++request.ring_length) {
+    Plan plan = make_plan(request);
+    const PackingScore cost =
+        flags.pack ? pack(std::move(plan), bytes, Effort{}).score : score(plan, bytes, Effort{});
+    describe(fmt::format("ring {}", request.ring_length).c_str(), cost, unit);
+  }
+}
+
 int make(const Flags& flags) {
   check_flags(flags);
   const PlanRequest request = read_request(flags);
@@ -139,14 +167,7 @@ int make(const Flags& flags) {
   const LayerBytes bytes = read_bytes(flags, request.layers_per_chunk);
   const bool unit = flags.bytes_file.empty() && flags.sizes == "unit";
   const char* name = unit ? "frames" : "bytes";
-  const int shortest = shortest_ring(request.shape, request.counts);
-  if (flags.rings > 0 && flags.rings < shortest) {
-    throw Error({"T04", "--rings", fmt::to_string(flags.rings),
-                 fmt::format("at least {}, the shortest ring", shortest), "give a longer ring"});
-  }
-  for (int ring = shortest; ring <= flags.rings; ++ring) {
-    describe(fmt::format("ring {}", ring).c_str(), ring_cost(request, ring, bytes, Effort{}), name);
-  }
+  if (flags.rings > 0) print_rings(flags, request, bytes, name);
   if (flags.slots == "first-free") {
     const PackedFirstFree packed = pack_first_free(plan, bytes);
     describe("first free", packed.score, name);
@@ -187,11 +208,17 @@ int check_file(const Flags& flags) {
   const nlohmann::json json = read_json_file(from_caller(flags.file));
   const JsonReader reader(json, flags.file);
   if (is_first_free(reader)) return check_first_free(flags, reader);
-  const Plan plan = plan_from_any(reader);
+  const Plan plan = read_plan(reader);
   if (!holds(flags.file, [&] { check(plan); })) return kViolated;
   const Handshake mine = handshake(plan);
-  fmt::print("{}: holds; {} branches, ring {}, digest {}\n", flags.file, plan.slots.size(),
-             plan.ring_length, mine.digest);
+  if (reader.has("with_capture_order")) {
+    fmt::print(
+        "{}: its slots in `with_capture_order` were read, which cover the order of capture\n",
+        flags.file);
+  }
+  fmt::print("{}: holds; {} branches, ring {}, capabilities {}, digest {}{}\n", flags.file,
+             plan.slots.size(), plan.ring_length, mine.capabilities, mine.digest,
+             reader.has("digest") ? "" : " (none in the file)");
   if (flags.second.empty()) return kHolds;
   const Plan other = read_plan(flags.second);
   if (!holds(flags.second, [&] {
@@ -221,6 +248,7 @@ int draw_plan(const Flags& flags) {
 }
 
 int report(const Comparison& comparison) {
+  for (const std::string& file : comparison.skipped) fmt::print("skipped, no `config`: {}\n", file);
   for (const std::string& line : comparison.differences) fmt::print("different: {}\n", line);
   fmt::print("{} equal, {} different\n", comparison.equal, comparison.differences.size());
   return comparison.differences.empty() ? kHolds : kViolated;

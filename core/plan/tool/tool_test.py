@@ -49,7 +49,7 @@ class Tool(unittest.TestCase):
 
     def test_a_plan_is_made_and_holds(self):
         plan = self.make()
-        self.expect(0, "holds; 24 branches, ring 4", "check", plan)
+        self.expect(0, "holds; 24 branches, ring 4, capabilities []", "check", plan)
         document = json.loads(plan.read_text())
         self.assertEqual(document["schema"], 1)
         self.assertEqual(document["capabilities"], [])
@@ -103,6 +103,8 @@ class Tool(unittest.TestCase):
         self.expect(0, "they must not share", "explain", plan, "0,0,0", "0,1,0")
         self.expect(0, "They are one frame", "explain", plan, "0,0,0", "0,0,0")
         self.expect(0, "They share", "explain", plan, "1,0,0", "1,2,0")
+        self.expect(64, "[T04]", "explain", self.shape, "0,0,0", "0,1,0")
+        self.expect(64, "[T04]", "make", plan)
         self.expect(64, "[T01]", "explain", plan, "0,0,0", "0,9,0")
         self.expect(64, "[T01]", "explain", plan, "0,0,0", "0,0")
         self.expect(64, "[T01]", "explain", plan, "0,0,0", "0,0,0x")
