@@ -38,9 +38,28 @@ void make_folder_of(const std::string& path) {
   if (error) fail(folder, error.value());
 }
 
+// A device, pipe or socket: a rename would replace it.
+bool is_special(const std::string& path) {
+  std::error_code error;
+  const auto type = std::filesystem::status(path, error).type();
+  return type == std::filesystem::file_type::character ||
+         type == std::filesystem::file_type::block || type == std::filesystem::file_type::fifo ||
+         type == std::filesystem::file_type::socket;
+}
+
+void write_into(const std::string& path, const std::string& text) {
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (descriptor < 0) fail(path, errno);
+  const bool written = write_all(descriptor, text);
+  const int error = errno;
+  ::close(descriptor);
+  if (!written) fail(path, error);
+}
+
 }  // namespace
 
 void write_file(const std::string& path, const std::string& text) {
+  if (is_special(path)) return write_into(path, text);
   make_folder_of(path);
   const std::string temporary = path + ".part";
   const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);

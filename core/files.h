@@ -7,7 +7,7 @@
 namespace slotgraph {
 
 // Writes `text` to a temporary name beside `path` and renames it, making the folder if needed.
-// Throws Error F03 and leaves nothing behind.
+// Throws Error F03 and leaves nothing behind. A device or pipe is written to as it is.
 void write_file(const std::string& path, const std::string& text);
 
 // The absolute form of a path from a command line: relative ones are meant from
