@@ -25,18 +25,16 @@ LayerBytes layer_bytes_from_json(const JsonReader& reader) {
 }
 
 nlohmann::json to_json(const FirstFreePlan& plan) {
-  return {{"name", plan.name},
-          {"slot_rule", "first-free"},
-          {"pipeline_size", plan.shape.pipeline_size},
-          {"pipeline_rank", plan.shape.rank},
-          {"virtual_stages", plan.shape.virtual_stages},
-          {"microbatch_group_size", plan.shape.microbatch_group_size},
-          {"layers_per_chunk", plan.layers_per_chunk},
-          {"cp_sizes", plan.cp_sizes},
-          {"covered_microbatch_counts", plan.covered_counts},
-          {"arena_bytes", plan.arena_bytes},
-          {"slots_of_chunk", plan.slots_of_chunk},
-          {"slots", to_json(plan.slots)}};
+  nlohmann::json json = to_json(plan.shape);
+  json.update({{"name", plan.name},
+               {"slot_rule", "first-free"},
+               {"layers_per_chunk", plan.layers_per_chunk},
+               {"cp_sizes", plan.cp_sizes},
+               {"covered_microbatch_counts", plan.covered_counts},
+               {"arena_bytes", plan.arena_bytes},
+               {"slots_of_chunk", plan.slots_of_chunk},
+               {"slots", to_json(plan.slots)}});
+  return json;
 }
 
 FirstFreePlan first_free_from_json(const JsonReader& reader) {

@@ -46,19 +46,24 @@ void read_slots(const JsonReader& reader, Plan& plan) {
   }
 }
 
+nlohmann::json to_json(const PipelineShape& shape) {
+  return {{"pipeline_size", shape.pipeline_size},
+          {"pipeline_rank", shape.rank},
+          {"virtual_stages", shape.virtual_stages},
+          {"microbatch_group_size", shape.microbatch_group_size}};
+}
+
 nlohmann::json to_json(const Plan& plan) {
-  return {{"name", plan.name},
-          {"pipeline_size", plan.shape.pipeline_size},
-          {"pipeline_rank", plan.shape.rank},
-          {"virtual_stages", plan.shape.virtual_stages},
-          {"microbatch_group_size", plan.shape.microbatch_group_size},
-          {"layers_per_chunk", plan.layers_per_chunk},
-          {"cp_sizes", plan.cp_sizes},
-          {"ring_length", plan.ring_length},
-          {"covered_microbatch_counts", plan.covered_counts},
-          {"base_order", plan.base_order},
-          {"slots", to_json(plan.slots)},
-          {"user_grad_arena_of_chunk_slot", plan.user_grad_colours}};
+  nlohmann::json json = to_json(plan.shape);
+  json.update({{"name", plan.name},
+               {"layers_per_chunk", plan.layers_per_chunk},
+               {"cp_sizes", plan.cp_sizes},
+               {"ring_length", plan.ring_length},
+               {"covered_microbatch_counts", plan.covered_counts},
+               {"base_order", plan.base_order},
+               {"slots", to_json(plan.slots)},
+               {"user_grad_arena_of_chunk_slot", plan.user_grad_colours}});
+  return json;
 }
 
 Plan plan_from_json(const JsonReader& reader) {

@@ -19,6 +19,8 @@ Plan plan_from_json(const JsonReader& reader);
 // Parts of plans. A slot is a list of its seven fields.
 nlohmann::json to_json(const std::vector<Slot>& slots);
 std::vector<Slot> slots_from_json(const JsonReader& reader);
+// The four fields of a shape.
+nlohmann::json to_json(const PipelineShape& shape);
 // Reads pipeline_size, pipeline_rank, virtual_stages and microbatch_group_size of an object; the
 // last two are 0 or null without virtual stages.
 PipelineShape shape_from_json(const JsonReader& reader);

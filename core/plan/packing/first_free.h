@@ -71,10 +71,10 @@ struct PackedFirstFree {
 // not matter. Throws Error as check_bytes.
 PackedFirstFree pack_first_free(const Plan& plan, const LayerBytes& bytes);
 
-// Replays every covered count. Throws Error: PL00, OP1, OP2 as check_shape; FF1 numbers, arenas,
-// sizes or fields that are not those of a plan in emission order, PK1 as check_bytes, FF2 no slot
-// is free, FF3 an arena is too small, FF4 two layers of a slot share an arena, FF5 consecutive
-// backwards share a gradient colour.
+// Replays the covered counts that dominate the others. Throws Error: PL00, OP1, OP2 as check_shape;
+// FF1 numbers, arenas, sizes or fields that are not those of a plan in emission order, PK1 as
+// check_bytes, FF2 no slot is free, FF3 an arena is too small, FF4 two layers of a slot share an
+// arena, FF5 consecutive backwards share a gradient colour.
 void check(const FirstFreePlan& plan, const LayerBytes& bytes);
 
 }  // namespace slotgraph

@@ -95,7 +95,7 @@ void check_bytes(const Plan& plan, const LayerBytes& bytes) {
              fmt::to_string(plan.layers_per_chunk[chunk]));
     }
     for (const std::int64_t each : bytes[chunk]) {
-      // Sums over kMostNodes frames stay far below 2^63.
+      // Sums over kMostFrames frames stay far below 2^63.
       if (each < 0 || each > std::int64_t{1} << 45)
         refuse(where, fmt::to_string(each), "0 to 2^45 bytes");
     }

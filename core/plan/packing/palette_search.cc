@@ -36,7 +36,7 @@ class PartialSearch {
     for (std::int64_t move = 1; move <= most_moves && steps > 0 && fewest_missing_ > 0; ++move) {
       // One step for each 4,096 places looked at, so that large graphs take no longer.
       steps -= 1 + static_cast<std::int64_t>(missing_.size() * palette_.size() / 4096);
-      if (!move_one(move)) break;
+      move_one(move);
       if (missing_.size() >= fewest_missing_) continue;
       fewest_missing_ = missing_.size();
       best_ = colours_;
@@ -53,8 +53,8 @@ class PartialSearch {
                  [&](int other) { taken_[cell(other, colour)] += change; });
   }
 
-  // The move that puts the fewest nodes out; among equals one by chance.
-  bool move_one(std::int64_t now) {
+  // The move that puts the fewest nodes out; among equals one by chance. None while all are barred.
+  void move_one(std::int64_t now) {
     int fewest = graph_.nodes() + 1;
     std::size_t best_index = 0, best_colour = 0;
     std::uint64_t ties = 0;
@@ -71,7 +71,7 @@ class PartialSearch {
         best_colour = colour;
       }
     }
-    if (ties == 0) return !missing_.empty();  // all moves are forbidden for now
+    if (ties == 0) return;
     const int node = missing_[best_index];
     missing_.erase(missing_.begin() + static_cast<std::ptrdiff_t>(best_index));
     for_each_bit(graph_.neighbours(node), [&](int other) {
@@ -80,7 +80,6 @@ class PartialSearch {
     });
     colours_[node] = static_cast<int>(best_colour);
     count(node, colours_[node], 1);
-    return true;
   }
 
   void put_out(int node, std::int64_t now) {
