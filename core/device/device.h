@@ -62,13 +62,16 @@ at::Generator generator();
 class Graph {
  public:
   virtual ~Graph() = default;
+  // Before begin_capture: the captured work may draw from this generator too, as it may from the
+  // default one.
+  virtual void register_generator(const at::Generator& generator) = 0;
   virtual void begin_capture(c10::MempoolId_t pool) = 0;
   virtual void end_capture() = 0;
   virtual void abandon() noexcept = 0;
   // True if work queued on the stream now becomes a part of this capture.
   virtual bool captures(c10::cuda::CUDAStream stream) const = 0;
-  // Queues the graph on the current stream and advances the generator by what the captured work
-  // draws.
+  // Queues the graph on the current stream and advances every generator by what the captured work
+  // draws from it.
   virtual void replay() = 0;
 };
 std::unique_ptr<Graph> make_graph();

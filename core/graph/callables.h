@@ -2,8 +2,14 @@
 #ifndef CORE_GRAPH_CALLABLES_H_
 #define CORE_GRAPH_CALLABLES_H_
 
+#include <ATen/core/Generator.h>
+#include <c10/core/Event.h>
+#include <c10/cuda/CUDAStream.h>
+
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/graph/graph_module.h"
@@ -18,13 +24,44 @@ enum class Mode {
   kPerVariant,  // PyTorch's arrangement: one private pool for each variant, right only in base
                 // order
   kPlacement,   // slot graphs: survivors are born at planned addresses of shared arenas
+  kArena,       // slot graphs by copying: what is saved or returned is copied to shared arenas
+  kCheckpoint,  // the same, captured in lockstep, with the pool set back between variants
 };
+inline bool is_slot_mode(Mode mode) {
+  return mode == Mode::kPlacement || mode == Mode::kArena || mode == Mode::kCheckpoint;
+}
 
 struct Options {
   Mode mode = Mode::kPlacement;
-  int warm_up_iterations =
-      2;             // at least 2: a cache of the first iteration must not look like a survivor
-  int restarts = 2;  // of the whole call when a capture allocates otherwise than planned
+  // At least 1; from 2 on, runs are compared with each other, and caches that the first run fills
+  // are told from survivors.
+  int warm_up_iterations = 3;
+  int restarts = 2;  // of placement, when a capture allocates otherwise than planned
+  // Mode kCheckpoint: the variant that is captured first; none: the one with the smallest CP size.
+  std::optional<int> canonical_variant = std::nullopt;
+  bool unused_inputs = false;  // an input that requires grad may get none
+  // Random generators besides the default one that modules draw from.
+  std::vector<at::Generator> generators = {};
+  // Around each module's warm-up, with its index.
+  std::function<void(int module)> before_warm_up = nullptr;
+  std::function<void(int module)> after_warm_up = nullptr;
+  // If set, gradients of parameters are lent to it inside backward, on the stream of the replay,
+  // and not returned to autograd: undefined where there is none, valid until it returns. It must
+  // not call the set (P10).
+  std::function<void(int branch, const Tensors& gradients)> borrow_parameter_gradients = nullptr;
+  // Detects consumers that keep what they no longer own: when an output, leading-input gradient or
+  // lent gradient ends its life, its bytes are poisoned, reading or writing it throws an error that
+  // names P11, and a write to its bytes by other means is found when the next frame enters them.
+  // Synchronises; for tests.
+  bool checking = false;
+};
+
+// Where a replay runs.
+struct ReplayOptions {
+  // Another stream than the current one: it waits for the current stream, and the current stream
+  // waits for `done`, which the caller records, or without one for the whole graph.
+  std::optional<c10::cuda::CUDAStream> stream = std::nullopt;
+  std::shared_ptr<c10::Event> done = nullptr;
 };
 
 // One branch. Not copyable; lives in its CallableSet.
@@ -33,25 +70,54 @@ class Callable {
   virtual ~Callable() = default;
 
   // Runs the branch on the current stream. Inputs are copied to their static places unless they are
-  // there already; they must have the sample's sizes, dtypes and device. Outputs that are
-  // differentiable carry an autograd node whose backward replays the backward graph; the gradient
-  // of the first positional input lies in the gradient arena until the end of the rank's next
-  // backward event, all other gradients are fresh tensors.
+  // there already; named ones are found by name, in any order. Outputs that are differentiable
+  // carry an autograd node whose backward replays the backward graph, as the forward was replayed;
+  // the gradient of the first positional input lies in the gradient arena until the end of the
+  // rank's next backward event, all other gradients are fresh tensors. Missing incoming gradients
+  // count as zeros.
   //
   // A slot-graph output is valid until the frame's backward. The frame is in flight until its
-  // backward has been enqueued, its autograd node has died, or release() or reset(). Throws Error
-  // before anything is copied: R01 inputs differ from the sample, R02 the frame or another one of
-  // its colour is in flight.
-  virtual Tensors forward(const Inputs& inputs) = 0;
+  // backward has been enqueued, its autograd node has died, or release() or reset().
+  //
+  // A module that has been set to another training mode since the capture runs eagerly.
+  //
+  // Throws Error before anything is copied: P01 a named input is missing, P05 another number of
+  // inputs, or one that differs from the sample in sizes, dtype, device or layout; P06 the frame or
+  // another one of its colour is in flight, P09 it was reset, P10 a borrower calls. A backward
+  // throws: P03 a gradient of other sizes, P07 its flight is over or not the newest, P08 it would
+  // overwrite the gradient that the backward event before returned, P09.
+  Tensors forward(const Inputs& inputs) { return forward(inputs, {}); }
+  virtual Tensors forward(const Inputs& inputs, const ReplayOptions& options) = 0;
+
+  // The static places of the inputs, positional first: what is written there, while the frame is
+  // not in flight, and then passed to forward, is not copied. Empty without graphs.
+  virtual Tensors static_inputs() const = 0;
 
   // Ends the flight of a frame that has no backward to run.
   virtual void release() = 0;
+  // Drops the branch's graphs and static tensors, in any order of branches; later calls throw P09.
+  virtual void reset() = 0;
 };
 
 struct MemoryUse {
   std::size_t reserved_bytes =
       0;  // of the call's private pools: arenas, staging, static inputs and transients
-  std::size_t arena_bytes = 0;  // arenas alone
+  std::size_t live_bytes = 0;    // of these, in blocks that hold something
+  std::size_t arena_bytes = 0;   // arenas alone
+  std::size_t copied_bytes = 0;  // that the graphs of all branches copy to arenas, once each
+};
+
+// A range of device memory.
+struct Region {
+  std::byte* begin = nullptr;
+  std::size_t bytes = 0;
+};
+
+// What a branch of a slot graph owns.
+struct Ownership {
+  std::vector<Region> flight;  // from its forward until its backward
+  std::vector<Region>
+      gradient;  // from its backward until the end of the rank's next backward event
 };
 
 class CallableSet {
@@ -64,26 +130,31 @@ class CallableSet {
   virtual void note_empty_backward(int chunk, int physical_slot) = 0;
   // Ends a step: the gradient that the last backward event returned is no longer needed.
   virtual void end_step() = 0;
-  // Forgets all flights: every output and gradient handed out is invalid, later backwards of old
-  // nodes throw R03.
-  virtual void reset() = 0;
+  // Ends all flights: every output and gradient handed out is invalid, later backwards of old nodes
+  // throw P07.
+  virtual void release() = 0;
   virtual MemoryUse memory() const = 0;
+  // For oracles: all memory of the private pools, and whose it is. All else is dead between
+  // replays. Empty without slot graphs.
+  virtual std::vector<Region> pool_memory() const { return {}; }
+  virtual Ownership ownership(int) const { return {}; }
 };
 
 // Captures every branch of the plan in `order` (one variant's order for ring_length microbatches;
-// usually plan.base_order), variant after variant.
+// usually plan.base_order).
 //
-// modules: one for each variant and layer (field 5 of the slots). samples: one for each branch; all
-// branches of a module have the same sizes, strides, dtypes and gradient wishes. Runs on the
-// current stream, which must not be the default stream, and on the calling thread only.
+// modules: one for each variant and layer (field 5 of the slots). samples: one for each branch;
+// they are neither written nor kept. Runs on a stream of its own and on the calling thread; the
+// device is idle before and after.
 //
-// Throws Error before anything changes: P.. the plan, C01 counts of modules and samples, C02
-// branches of a module differ, C03 an input is no dense CUDA tensor, C21 an input aliases a
-// parameter or buffer, C04 default stream or autocast. After warm-up or capture has begun: W01
-// warm-up wrote to an input or parameter, W02 a module replaced a parameter or buffer, W03 an
-// allocation outlives its frame (a cache born in capture), W04 a frame does not settle: its
-// captures allocate otherwise every time. On any failure process state, buffers and pools are as
-// before.
+// Throws Error before anything changes: G01 another call runs, P.. the plan, H02 it asks for what
+// the runtime lacks, what check(CaptureCall) throws, with C18 a buffer requires grad, C19, C20, C25
+// a positional, named, leading input that has no static place (plain_tensor.h), C21 an input in the
+// memory of a parameter or buffer; W07 to W10 branches of one module take other inputs, or inputs
+// that alias otherwise. After warm-up or capture has begun: W01 to W06 and PM01 (warm_up.h), W12,
+// PS01, PS02 (process_state.h), L02 to L09 (core/layout), K01 to K07, K09 (capture), PM02 an output
+// in foreign memory, S0 to S7 (core/memory/checkpoint.h). On any failure process state, tensors and
+// pools are as before.
 std::unique_ptr<CallableSet> graph_callables(const std::vector<GraphModule>& modules,
                                              const std::vector<Inputs>& samples, const Order& order,
                                              const Plan& plan, const Options& options);

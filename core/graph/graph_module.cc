@@ -23,6 +23,14 @@ Tensors parameters_of(const GraphModule& module) { return module.module->paramet
 
 Tensors buffers_of(const GraphModule& module) { return module.module->buffers(); }
 
+Tensors state_of(const GraphModule& module) {
+  Tensors result = parameters_of(module);
+  for (const at::Tensor& buffer : buffers_of(module)) {
+    if (buffer.defined()) result.push_back(buffer);
+  }
+  return result;
+}
+
 Tensors trainable_parameters(const GraphModule& module) {
   Tensors result;
   for (const at::Tensor& parameter : parameters_of(module)) {

@@ -1,13 +1,22 @@
 // What a user hands in for capture: a module and how to call it.
 //
-// Rules of the published runtime (runtime.md) that concern Python objects, and what stands for them
-// here:
-//   pytree flattening of arguments   inputs are a list of positional tensors and a list of named
-//   tensors module.forward replaced           a Callable is a separate object; the module is never
-//   changed forward/backward module hooks     libtorch modules have none; callbacks in Options come
-//   with their own issue training/eval dispatch            the module's flag at capture time is
-//   what the graph holds autocast cache                    refused: autocast must be off during the
-//   call garbage collection freeze         does not apply: destruction is deterministic
+// Rules of the published runtime (runtime.md) that speak of Python, and what stands for them here.
+// The others are named where they are checked: core/plan/capture_call.h and callables.h.
+//
+//   rule              here
+//   C00, C16, C26     no equivalent: types are checked by the compiler, inputs are lists
+//   C08, C09          no equivalent: the allocator's entry points are linked
+//   C17               libtorch modules have no hooks; callbacks are Options
+//   C19, C20          undefined tensors, or such as no_static_place() names
+//   W02, W06          what not_plain() names stands for tensor subclasses
+//   L00, K08, P02     no equivalent: one entry point, no delayed weight gradients (OP5), no cache
+//   of
+//                     quantised parameters
+//   K06               a parameter's gradient that is not plain; gradients are never copied to
+//                     addresses of another branch, so there is nothing that they must fit into
+//   K09b, K10         no equivalent: a group's checkpoints live in one scope
+//   P04               no equivalent: outputs and gradients are lists
+//   call operator, garbage collection    never changed
 #ifndef CORE_GRAPH_GRAPH_MODULE_H_
 #define CORE_GRAPH_GRAPH_MODULE_H_
 
@@ -33,6 +42,10 @@ using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 struct GraphModule {
   std::shared_ptr<torch::nn::Module> module;  // its parameters and buffers are the frame's
   std::function<Tensors(at::TensorList inputs, const NamedTensors& named)> forward;
+  // Tensors that the module keeps between calls besides parameters and buffers, as far as forward
+  // makes new ones: a retained output, say. Captured memory that lives on must have an owner, and
+  // is sought here. May be empty.
+  std::function<Tensors()> held = nullptr;
 };
 
 // The inputs of one call: CUDA tensors. Gradients are returned for those that require grad.
@@ -49,6 +62,7 @@ struct Inputs {
 // In registration order, submodules included.
 Tensors parameters_of(const GraphModule& module);
 Tensors buffers_of(const GraphModule& module);
+Tensors state_of(const GraphModule& module);  // parameters, then buffers; the defined ones
 Tensors trainable_parameters(const GraphModule& module);  // those that require grad
 std::string name_of(const GraphModule& module);
 

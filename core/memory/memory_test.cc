@@ -7,7 +7,9 @@
 
 #include "core/device/device.h"
 #include "core/error.h"
+#include "core/memory/borrowed.h"
 #include "core/memory/placing_allocator.h"
+#include "core/memory/pool_topology.h"
 #include "core/memory/private_pool.h"
 
 namespace slotgraph {
@@ -32,12 +34,13 @@ TEST_F(Memory, AScopeTakesThisThreadsAllocationsAndGivesItsCountBack) {
   {
     const AllocationScope scope(pool);
     const at::Tensor inside = bytes(100);
-    EXPECT_EQ(pool.reserved_bytes(), std::size_t{2} << 20);
+    EXPECT_EQ(topology_of(pool).reserved_bytes(), std::size_t{2} << 20);
     std::thread([] { bytes(3 << 20); }).join();
-    EXPECT_EQ(pool.reserved_bytes(), std::size_t{2} << 20) << "another thread allocates elsewhere";
+    EXPECT_EQ(topology_of(pool).reserved_bytes(), std::size_t{2} << 20)
+        << "another thread allocates elsewhere";
   }
   const at::Tensor outside = bytes(3 << 20);
-  EXPECT_EQ(pool.reserved_bytes(), std::size_t{2} << 20);
+  EXPECT_EQ(topology_of(pool).reserved_bytes(), std::size_t{2} << 20);
   EXPECT_EQ(caching::get()->getPoolUseCount(0, pool.id()), 1);
 }
 

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "core/error.h"
+#include "core/memory/forwarding_allocator.h"
 
 namespace slotgraph {
 namespace {
@@ -40,7 +41,7 @@ std::atomic<Session*> active{nullptr};
 
 }  // namespace
 
-class PlacingAllocator final : public caching::CUDAAllocator {
+class PlacingAllocator final : public ForwardingAllocator {
  public:
   static PlacingAllocator& instance() {
     static PlacingAllocator* const allocator = new PlacingAllocator();
@@ -78,117 +79,6 @@ class PlacingAllocator final : public caching::CUDAAllocator {
     return block;
   }
 
-  c10::DeleterFnPtr raw_deleter() const override { return native_->raw_deleter(); }
-  void copy_data(void* to, const void* from, std::size_t n) const override {
-    native_->copy_data(to, from, n);
-  }
-  bool is_simple_data_ptr(const c10::DataPtr& p) const override {
-    return native_->is_simple_data_ptr(p);
-  }
-  bool initialized() override { return native_->initialized(); }
-  void emptyCache(c10::MempoolId_t pool) override { native_->emptyCache(pool); }
-  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex d) override {
-    return native_->getDeviceStats(d);
-  }
-  void resetAccumulatedStats(c10::DeviceIndex d) override { native_->resetAccumulatedStats(d); }
-  void resetPeakStats(c10::DeviceIndex d) override { native_->resetPeakStats(d); }
-  std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex d) override {
-    return native_->getMemoryInfo(d);
-  }
-  void* raw_alloc(std::size_t n) override { return native_->raw_alloc(n); }
-  void* raw_alloc_with_stream(std::size_t n, cudaStream_t s) override {
-    return native_->raw_alloc_with_stream(n, s);
-  }
-  void raw_delete(void* p) override { native_->raw_delete(p); }
-  void init(int devices) override { native_->init(devices); }
-  double getMemoryFraction(c10::DeviceIndex d) override { return native_->getMemoryFraction(d); }
-  void setMemoryFraction(double fraction, c10::DeviceIndex d) override {
-    native_->setMemoryFraction(fraction, d);
-  }
-  std::vector<caching::StreamSegmentSize> getExpandableSegmentSizes(c10::DeviceIndex d) override {
-    return native_->getExpandableSegmentSizes(d);
-  }
-  void enable(bool on) override { native_->enable(on); }
-  bool isEnabled() const override { return native_->isEnabled(); }
-  void cacheInfo(c10::DeviceIndex d, std::size_t* largest) override {
-    native_->cacheInfo(d, largest);
-  }
-  void* getBaseAllocation(void* p, std::size_t* size) override {
-    return native_->getBaseAllocation(p, size);
-  }
-  void recordStream(const c10::DataPtr& p, c10::cuda::CUDAStream s) override {
-    native_->recordStream(p, s);
-  }
-  caching::SnapshotInfo snapshot(c10::MempoolId_t pool, bool traces) override {
-    return native_->snapshot(pool, traces);
-  }
-  void beginAllocateToPool(c10::DeviceIndex d, c10::MempoolId_t pool,
-                           std::function<bool(cudaStream_t)> filter) override {
-    native_->beginAllocateToPool(d, pool, std::move(filter));
-  }
-  void endAllocateToPool(c10::DeviceIndex d, c10::MempoolId_t pool) override {
-    native_->endAllocateToPool(d, pool);
-  }
-  void releasePool(c10::DeviceIndex d, c10::MempoolId_t pool) override {
-    native_->releasePool(d, pool);
-  }
-  int getPoolUseCount(c10::DeviceIndex d, c10::MempoolId_t pool) override {
-    return native_->getPoolUseCount(d, pool);
-  }
-  void createOrIncrefPool(c10::DeviceIndex d, c10::MempoolId_t pool,
-                          std::shared_ptr<CUDAAllocator> own) override {
-    native_->createOrIncrefPool(d, pool, std::move(own));
-  }
-  void setUseOnOOM(c10::DeviceIndex d, c10::MempoolId_t pool, bool use) override {
-    native_->setUseOnOOM(d, pool, use);
-  }
-  void setNoSplit(c10::DeviceIndex d, c10::MempoolId_t pool) override {
-    native_->setNoSplit(d, pool);
-  }
-  bool checkPoolLiveAllocations(c10::DeviceIndex d, c10::MempoolId_t pool,
-                                const std::unordered_set<void*>& expected) override {
-    return native_->checkPoolLiveAllocations(d, pool, expected);
-  }
-  caching::ShareableHandle shareIpcHandle(void* p) override { return native_->shareIpcHandle(p); }
-  std::shared_ptr<void> getIpcDevPtr(std::string handle) override {
-    return native_->getIpcDevPtr(std::move(handle));
-  }
-  bool isHistoryEnabled() override { return native_->isHistoryEnabled(); }
-  void recordHistory(bool on, caching::CreateContextFn recorder, std::size_t most,
-                     caching::RecordContext when, bool clear,
-                     const std::vector<std::string>& skipped) override {
-    native_->recordHistory(on, recorder, most, when, clear, skipped);
-  }
-  void recordAnnotation(const std::vector<std::pair<std::string, std::string>>& a) override {
-    native_->recordAnnotation(a);
-  }
-  void pushCompileContext(std::string& text) override { native_->pushCompileContext(text); }
-  void popCompileContext() override { native_->popCompileContext(); }
-  void setUserMetadata(const std::string& text) override { native_->setUserMetadata(text); }
-  std::string getUserMetadata() override { return native_->getUserMetadata(); }
-  void attachOutOfMemoryObserver(caching::OutOfMemoryObserver o) override {
-    native_->attachOutOfMemoryObserver(std::move(o));
-  }
-  void attachAllocatorTraceTracker(caching::AllocatorTraceTracker t) override {
-    native_->attachAllocatorTraceTracker(std::move(t));
-  }
-  void enablePeerAccess(c10::DeviceIndex d, c10::DeviceIndex peer) override {
-    native_->enablePeerAccess(d, peer);
-  }
-  cudaError_t memcpyAsync(void* to, int to_device, const void* from, int from_device, std::size_t n,
-                          cudaStream_t stream, bool peer) override {
-    return native_->memcpyAsync(to, to_device, from, from_device, n, stream, peer);
-  }
-  std::shared_ptr<caching::AllocatorState> getCheckpointState(c10::DeviceIndex d,
-                                                              c10::MempoolId_t pool) override {
-    return native_->getCheckpointState(d, pool);
-  }
-  caching::CheckpointDelta setCheckpointPoolState(
-      c10::DeviceIndex d, std::shared_ptr<caching::AllocatorState> state) override {
-    return native_->setCheckpointPoolState(d, std::move(state));
-  }
-  std::string name() override { return native_->name(); }
-
  private:
   // What a placed block's storage holds: the arena must outlive the block.
   struct PlacedBlock {
@@ -197,7 +87,7 @@ class PlacingAllocator final : public caching::CUDAAllocator {
     std::size_t index;
   };
 
-  PlacingAllocator() : native_(caching::get()) {
+  PlacingAllocator() : ForwardingAllocator(caching::get()) {
     native_->attachAllocatorTraceTracker([this](const caching::TraceEntry& entry) {
       if (entry.action_ != caching::TraceEntry::FREE_REQUESTED) return;
       const auto [recording, index] = live_.take(reinterpret_cast<const void*>(entry.addr_));
@@ -223,7 +113,6 @@ class PlacingAllocator final : public caching::CUDAAllocator {
     return {address, block, release, c10::Device(c10::kCUDA, c10::cuda::current_device())};
   }
 
-  caching::CUDAAllocator* native_;
   std::thread::id thread_;
   LiveBlocks live_;
 };
@@ -237,6 +126,12 @@ bool Recording::any_alive() const {
   const std::lock_guard lock(mutex_);
   return std::any_of(allocations_.begin(), allocations_.end(),
                      [](const Allocation& a) { return a.alive; });
+}
+
+bool Recording::owns(const void* address) const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(allocations_.rbegin(), allocations_.rend(),
+                     [&](const Allocation& a) { return a.alive && a.address == address; });
 }
 
 std::size_t Recording::add(Allocation allocation) {
@@ -258,6 +153,11 @@ Session::Session(const device::Graph& graph, PlacementPlan plan)
 }
 
 Session::~Session() { PlacingAllocator::instance().uninstall(); }
+
+const Recording* Session::active_recording() {
+  const Session* const session = active.load();
+  return session ? session->recording_.get() : nullptr;
+}
 
 bool Session::counts() const {
   return !graph_ || graph_->captures(c10::cuda::getCurrentCUDAStream());

@@ -31,6 +31,8 @@ class Recording {
  public:
   std::vector<Allocation> snapshot() const;
   bool any_alive() const;
+  // True if one of them lives at this address.
+  bool owns(const void* address) const;
 
  private:
   friend class Session;
@@ -67,6 +69,8 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   std::shared_ptr<const Recording> recording() const { return recording_; }
+  // Of the session that is installed; null if there is none.
+  static const Recording* active_recording();
 
  private:
   friend class PlacingAllocator;

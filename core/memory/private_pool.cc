@@ -1,6 +1,5 @@
 #include "core/memory/private_pool.h"
 
-#include <ATen/ops/from_blob.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 
@@ -27,14 +26,6 @@ PrivatePool::PrivatePool() : id_(next_id()), device_(c10::cuda::current_device()
 
 PrivatePool::~PrivatePool() { caching::releasePool(device_, id_); }
 
-std::size_t PrivatePool::reserved_bytes() const {
-  std::size_t bytes = 0;
-  for (const auto& segment : caching::get()->snapshot(id_, false).segments) {
-    if (segment.owner_private_pool_id == id_) bytes += segment.total_size;
-  }
-  return bytes;
-}
-
 AllocationScope::AllocationScope(const PrivatePool& pool)
     : id_(pool.id()), device_(c10::cuda::current_device()) {
   caching::beginAllocateToPool(
@@ -50,20 +41,15 @@ AllocationScope::~AllocationScope() {
 
 Slab::Slab(const PrivatePool& pool, std::size_t bytes) : bytes_(bytes) {
   const AllocationScope scope(pool);
-  if (bytes > 0) memory_ = caching::get()->allocate(bytes);
+  at::DataPtr memory(nullptr, at::Device(at::kCUDA, c10::cuda::current_device()));
+  if (bytes > 0) memory = caching::get()->allocate(bytes);
+  memory_ = c10::Storage(c10::Storage::use_byte_size_t(), bytes, std::move(memory),
+                         /*allocator=*/nullptr, /*resizable=*/false);
 }
 
 bool Slab::contains(const void* address) const {
   const auto* const byte = static_cast<const std::byte*>(address);
   return bytes_ > 0 && byte >= base() && byte < base() + bytes_;
-}
-
-at::Tensor borrowed_tensor(void* address, at::IntArrayRef sizes, at::IntArrayRef strides,
-                           at::ScalarType dtype, std::shared_ptr<const void> owner) {
-  const at::Device device(at::kCUDA, c10::cuda::current_device());
-  return at::from_blob(
-      address, sizes, strides, [owner = std::move(owner)](void*) {},
-      at::TensorOptions(device).dtype(dtype), device);
 }
 
 }  // namespace slotgraph

@@ -3,8 +3,7 @@
 #ifndef CORE_MEMORY_PRIVATE_POOL_H_
 #define CORE_MEMORY_PRIVATE_POOL_H_
 
-#include <ATen/core/Tensor.h>
-#include <c10/core/Allocator.h>
+#include <c10/core/Storage.h>
 #include <c10/cuda/CUDAStream.h>
 
 #include <cstddef>
@@ -24,7 +23,6 @@ class PrivatePool {
   PrivatePool& operator=(const PrivatePool&) = delete;
 
   c10::MempoolId_t id() const { return id_; }
-  std::size_t reserved_bytes() const;  // of all segments of the pool
 
  private:
   c10::MempoolId_t id_;
@@ -52,12 +50,14 @@ class Slab {
   // `bytes` may be 0: the slab then has no address. Throws c10::OutOfMemoryError.
   Slab(const PrivatePool& pool, std::size_t bytes);
 
-  std::byte* base() const { return static_cast<std::byte*>(memory_.get()); }
+  std::byte* base() const { return static_cast<std::byte*>(memory_.mutable_data()); }
   std::size_t bytes() const { return bytes_; }
   bool contains(const void* address) const;
+  // What owns the block: a checkpoint detaches it and attaches it again, at the same address.
+  const c10::Storage& storage() const { return memory_; }
 
  private:
-  at::DataPtr memory_;
+  c10::Storage memory_;
   std::size_t bytes_;
 };
 
@@ -68,11 +68,6 @@ struct Arena {
   std::size_t bytes = 0;
   std::byte* base() const { return slab->base() + offset; }
 };
-
-// A tensor over `address` with these sizes and strides (in elements) that holds a reference to
-// `owner`, not the memory.
-at::Tensor borrowed_tensor(void* address, at::IntArrayRef sizes, at::IntArrayRef strides,
-                           at::ScalarType dtype, std::shared_ptr<const void> owner);
 
 }  // namespace slotgraph
 

@@ -161,10 +161,27 @@ class Checker {
       if (!call_.callables[i].has_hooks) continue;
       refuse("C17", fmt::format("module {}", i), "hooks", "none", "pass them in the options");
     }
+    check_tensors();
     if (call_.expandable_segments && !call_.settings_can_change) {
       refuse("C22", "allocator settings", "expandable segments on, and no way to switch them off",
              "them off", "start the process without expandable segments");
     }
+  }
+
+  void check_tensors() {
+    const CaptureCall::Tensors& tensors = call_.tensors;
+    const auto check = [](const std::optional<std::string>& where, const char* rule,
+                          const char* found, const char* expected, const char* advice) {
+      if (where) refuse(rule, *where, found, expected, advice);
+    };
+    check(tensors.buffer_requires_grad, "C18", "a buffer that requires grad", "none",
+          "make it a parameter");
+    check(tensors.positional, "C19", "an input that can have no static place",
+          "a plain strided tensor of the current device", "move it there, make it dense");
+    check(tensors.named, "C20", "an input that can have no static place",
+          "a plain strided tensor of the current device", "move it there, make it dense");
+    check(tensors.state_alias, "C21", "an input in the memory of a parameter or buffer",
+          "memory of its own", "clone the input");
   }
 
   // Frame of a chunk's layer for its m-th microbatch.
@@ -204,6 +221,10 @@ class Checker {
              fmt::format("group {} with another module", slot(frame)[kWarmUp]),
              "one module object for a group");
     });
+    if (call_.tensors.leading) {
+      refuse("C25", *call_.tensors.leading, "no first positional input", "a leading tensor",
+             "pass one");
+    }
     if (call_.warm_up_iterations < 1) {
       refuse("W11", "warm-up iterations", fmt::to_string(call_.warm_up_iterations), "at least 1");
     }

@@ -1,10 +1,11 @@
-// What a capture call says besides its tensors, and every rule of runtime.md 2.3 that needs no
-// tensors.
+// What a capture call says, and every rule of runtime.md 2.3 that can be decided before anything
+// runs.
 #ifndef CORE_PLAN_CAPTURE_CALL_H_
 #define CORE_PLAN_CAPTURE_CALL_H_
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -39,6 +40,15 @@ struct CaptureCall {
   bool memory_pools = true;      // user memory pools are supported
   bool expandable_segments = false;
   bool settings_can_change = true;  // allocator settings can be set while the process runs
+  // What its tensors say: of each kind of offence the place of the first, if there is one.
+  struct Tensors {
+    std::optional<std::string> buffer_requires_grad;  // C18
+    std::optional<std::string> positional;            // C19: no static place can be had
+    std::optional<std::string> named;                 // C20: the same
+    std::optional<std::string> state_alias;           // C21: an input in the memory of module state
+    std::optional<std::string> leading;               // C25: no first positional input
+  };
+  Tensors tensors;
 };
 
 // Terms: the whole entries of the order are its events; K is the largest chunk number among them
@@ -67,10 +77,14 @@ struct CaptureCall {
 // - C15 slots != samples
 // - C16 a slot without exactly seven members
 // - C17 a module has hooks
+// - C18 a buffer requires grad
+// - C19 a positional input, C20 a named input that can have no static place
+// - C21 an input that shares memory with a parameter or buffer of any module
 // - C22 expandable segments that cannot be switched off
 // - C23 frames of the forward events != samples, or one twice: an index may reach another chunk's
 // - O01, O02 as check_order of the events
 // - C24 two frames of one warm-up group (field 5) with different module objects
+// - C25 a sample without a first positional input
 // - W11 no warm-up iteration
 // - L02 a branch (field 2) twice in a family (fields 1, 3, 4)
 // - K09a a branch twice in a lockstep run of events (runtime.md 5.2)

@@ -538,6 +538,10 @@ constexpr Rule<CaptureCall> kSlotCall[] = {
      [](const CaptureCall& call) {
        return any(call.callables, [](const auto& module) { return module.has_hooks; });
      }},
+    {"C18", [](const CaptureCall& call) { return call.tensors.buffer_requires_grad.has_value(); }},
+    {"C19", [](const CaptureCall& call) { return call.tensors.positional.has_value(); }},
+    {"C20", [](const CaptureCall& call) { return call.tensors.named.has_value(); }},
+    {"C21", [](const CaptureCall& call) { return call.tensors.state_alias.has_value(); }},
     {"C22",
      [](const CaptureCall& call) { return call.expandable_segments && !call.settings_can_change; }},
     {"C23",
@@ -553,6 +557,7 @@ constexpr Rule<CaptureCall> kSlotCall[] = {
        return any(order_passes(whole_entries(call)), ends_before_it_begins);
      }},
     {"C24", different_modules_in_a_group},
+    {"C25", [](const CaptureCall& call) { return call.tensors.leading.has_value(); }},
     {"W11", [](const CaptureCall& call) { return call.warm_up_iterations < 1; }},
     {"L02",
      [](const CaptureCall& call) {

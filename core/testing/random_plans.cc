@@ -498,6 +498,10 @@ constexpr Violation<CaptureCall> kCallViolations[] = {
      [](Random& random, CaptureCall& call) {
        if (auto* module = random.element(call.callables)) module->has_hooks = true;
      }},
+    {"C18", [](Random&, CaptureCall& call) { call.tensors.buffer_requires_grad = "a tensor"; }},
+    {"C19", [](Random&, CaptureCall& call) { call.tensors.positional = "a tensor"; }},
+    {"C20", [](Random&, CaptureCall& call) { call.tensors.named = "a tensor"; }},
+    {"C21", [](Random&, CaptureCall& call) { call.tensors.state_alias = "a tensor"; }},
     {"C22",
      [](Random&, CaptureCall& call) {
        call.expandable_segments = true;
@@ -510,6 +514,7 @@ constexpr Violation<CaptureCall> kCallViolations[] = {
        if (call.order) swap_any(random, *call.order);
      }},
     {"C24", [](Random& random, CaptureCall& call) { set_member(random, call, 5); }},
+    {"C25", [](Random&, CaptureCall& call) { call.tensors.leading = "a sample"; }},
     {"W11", [](Random& random, CaptureCall& call) { call.warm_up_iterations = -random.below(2); }},
     {"L02", [](Random& random, CaptureCall& call) { set_member(random, call, 2); }},
     {"K09a", repeat_branch},

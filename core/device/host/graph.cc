@@ -4,7 +4,9 @@
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <algorithm>
 #include <mutex>
+#include <vector>
 
 #include "core/device/device.h"
 #include "core/device/host/generator.h"
@@ -25,6 +27,12 @@ class HostGraph final : public Graph {
     if (holds_pool_) caching::releasePool(device_, pool_);
   }
 
+  void register_generator(const at::Generator& generator) override {
+    const auto known = [&](const Drawn& drawn) { return drawn.generator == generator; };
+    if (std::any_of(generators_.begin(), generators_.end(), known)) return;
+    generators_.push_back({generator, std::make_shared<host::PhiloxCell>(), 0});
+  }
+
   void begin_capture(c10::MempoolId_t pool) override {
     TORCH_CHECK(state_ == State::kNew, "a graph is captured once");
     stream_ = c10::cuda::getCurrentCUDAStream();
@@ -37,12 +45,14 @@ class HostGraph final : public Graph {
                                  [this](cudaStream_t stream) { return is_captured(stream); });
     holds_pool_ = true;
     state_ = State::kScopeOpen;
-    host::HostGenerator& generator = host::as_host(host::default_generator(device_));
-    {
+    register_generator(host::default_generator(device_));
+    for (Drawn& drawn : generators_) {
+      host::HostGenerator& generator = host::as_host(drawn.generator);
       const std::lock_guard lock(generator.mutex_);
-      generator.begin_capture(cell_);
+      generator.begin_capture(drawn.cell);
+      ++open_generators_;
     }
-    state_ = State::kGeneratorOpen;
+    state_ = State::kGeneratorsOpen;
     C10_CUDA_CHECK(cudaStreamBeginCapture(*stream_, cudaStreamCaptureModeGlobal));
     state_ = State::kCapturing;
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -60,7 +70,7 @@ class HostGraph final : public Graph {
   }
 
   void abandon() noexcept override {
-    const bool open = state_ == State::kScopeOpen || state_ == State::kGeneratorOpen ||
+    const bool open = state_ == State::kScopeOpen || state_ == State::kGeneratorsOpen ||
                       state_ == State::kCapturing;
     if (open && close() != cudaSuccess) (void)cudaGetLastError();
   }
@@ -71,20 +81,26 @@ class HostGraph final : public Graph {
 
   void replay() override {
     TORCH_CHECK(state_ == State::kReady, "replay of a graph that was not captured");
-    if (consumed_ > 0) {
-      host::HostGenerator& generator = host::as_host(host::default_generator(device_));
+    for (const Drawn& drawn : generators_) {
+      if (drawn.consumed == 0) continue;
+      host::HostGenerator& generator = host::as_host(drawn.generator);
       host::PhiloxCell state;
       {
         const std::lock_guard lock(generator.mutex_);
-        state = generator.take_for_replay(consumed_);
+        state = generator.take_for_replay(drawn.consumed);
       }
-      host::submit_function([cell = cell_, state] { *cell = state; });
+      host::submit_function([cell = drawn.cell, state] { *cell = state; });
     }
     C10_CUDA_CHECK(cudaGraphLaunch(executable_, c10::cuda::getCurrentCUDAStream()));
   }
 
  private:
-  enum class State { kNew, kScopeOpen, kGeneratorOpen, kCapturing, kClosed, kReady };
+  enum class State { kNew, kScopeOpen, kGeneratorsOpen, kCapturing, kClosed, kReady };
+  struct Drawn {
+    at::Generator generator;
+    std::shared_ptr<host::PhiloxCell> cell;
+    std::uint64_t consumed;  // by one replay
+  };
 
   bool is_captured(cudaStream_t stream) const {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -102,10 +118,11 @@ class HostGraph final : public Graph {
       host::forget_capture(*stream_);
       result = cudaStreamEndCapture(*stream_, &graph_);
     }
-    if (state_ >= State::kGeneratorOpen) {
-      host::HostGenerator& generator = host::as_host(host::default_generator(device_));
+    for (; open_generators_ > 0; --open_generators_) {
+      Drawn& drawn = generators_[open_generators_ - 1];
+      host::HostGenerator& generator = host::as_host(drawn.generator);
       const std::lock_guard lock(generator.mutex_);
-      consumed_ = generator.end_capture();
+      drawn.consumed = generator.end_capture();
     }
     caching::endAllocateToPool(device_, pool_);
     state_ = State::kClosed;
@@ -120,8 +137,8 @@ class HostGraph final : public Graph {
   unsigned long long id_ = 0;
   cudaGraph_t graph_ = nullptr;
   cudaGraphExec_t executable_ = nullptr;
-  std::shared_ptr<host::PhiloxCell> cell_ = std::make_shared<host::PhiloxCell>();
-  std::uint64_t consumed_ = 0;
+  std::vector<Drawn> generators_;
+  std::size_t open_generators_ = 0;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "core/device/host/work.h"
 
+#include <ATen/record_function.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
@@ -14,6 +15,8 @@ namespace slotgraph::device::host {
 namespace {
 
 void run_guarded(WorkItem& item) noexcept {
+  // What the device does is no operator call of the program's.
+  const at::DisableRecordFunctionGuard quiet;
   try {
     item.run();
   } catch (const std::exception& error) {

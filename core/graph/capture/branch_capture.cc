@@ -1,37 +1,177 @@
 #include "core/graph/capture/branch_capture.h"
 
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <torch/nn/module.h>
+
+#include "core/error.h"
+#include "core/graph/plain_tensor.h"
 #include "core/graph/warmup/profile.h"
+#include "core/graph/warmup/saved_hooks.h"
+#include "core/memory/borrowed.h"
 
 namespace slotgraph {
+namespace {
 
-OpenBranch capture_forward(const GraphModule& module, const Inputs& sample,
-                           const Tensors& static_inputs, c10::MempoolId_t pool,
+[[noreturn]] void refuse(const char* rule, const std::string& where, std::string found,
+                         std::string expected = "the same as in warm-up") {
+  throw Error({rule, where, std::move(found), std::move(expected),
+               "a graph holds one run: nothing may depend on data or on earlier calls"});
+}
+
+bool same_view(const at::Tensor& a, const at::Tensor& b) {
+  return a.const_data_ptr() == b.const_data_ptr() && a.sizes() == b.sizes() &&
+         a.strides() == b.strides() && a.scalar_type() == b.scalar_type();
+}
+
+// The addressed span as bytes: copied whole, so that expanded and strided views keep every byte
+// that another view of the component may read.
+at::Tensor span(const at::Tensor& tensor) {
+  return borrowed_tensor(tensor.data_ptr(), {span_of(tensor)}, {1}, at::kByte, nullptr);
+}
+
+// Compares what the forward saves with the warm-up, and copies it to its places.
+class SavedTensors {
+ public:
+  SavedTensors(const BranchSource& source, Observer& observer, std::size_t& copied_bytes)
+      : source_(source), observer_(observer), copied_bytes_(copied_bytes) {}
+
+  at::Tensor pack(const at::Tensor& tensor) {
+    const std::size_t index = next_++;
+    const std::vector<SavedTensor>& expected = source_.warm_up->saved;
+    const std::string where = fmt::format("{}, saved tensor {}", source_.where, index);
+    if (index >= expected.size()) refuse("K01", where, "one more saved tensor");
+    observer_.see_saved(tensor);
+    check(observer_.observation().saved.back(), expected[index], where);
+    const at::Tensor& target = source_.copies->saved[index];
+    if (!target.defined() || same_view(tensor, target)) return tensor;
+    const at::NoGradGuard no_grad;
+    span(target).copy_(span(tensor));
+    copied_bytes_ += static_cast<std::size_t>(span_of(tensor));
+    return target.detach().requires_grad_(tensor.requires_grad());
+  }
+
+  void finish() const {
+    const std::size_t expected = source_.warm_up->saved.size();
+    if (next_ < expected)
+      refuse("K01", source_.where, fmt::format("{} saved tensors", next_),
+             fmt::to_string(expected));
+  }
+
+ private:
+  static void check(const SavedTensor& found, const SavedTensor& expected,
+                    const std::string& where) {
+    const TensorSpec &a = found.tensor, &b = expected.tensor;
+    if (a.sizes != b.sizes || a.strides != b.strides || a.dtype != b.dtype ||
+        a.device != b.device || a.requires_grad != b.requires_grad ||
+        found.native != expected.native)
+      refuse("K02", where, "a tensor of another signature");
+    if (a.device < 0) return;  // on the CPU: baked in, whichever object it is
+    if (!found.native && a.storage != b.storage) refuse("K03", where, "another external storage");
+    if (a.storage != b.storage || a.offset != b.offset || found.version != expected.version)
+      refuse("K02", where, "a tensor that aliases others in another way");
+  }
+
+  const BranchSource& source_;
+  Observer& observer_;
+  std::size_t& copied_bytes_;
+  std::size_t next_ = 0;
+};
+
+bool same_surfaces(const std::vector<SurfaceTensor>& a, const std::vector<SurfaceTensor>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.kind == y.kind && (x.kind == SurfaceTensor::Kind::kNone || x.tensor == y.tensor);
+  });
+}
+
+void check_outputs(const BranchSource& source, const Observation& found) {
+  const Observation& expected = *source.warm_up;
+  if (!same_surfaces(found.outputs, expected.outputs) ||
+      found.output_versions != expected.output_versions)
+    refuse("K04", source.where, "other outputs, or outputs that alias otherwise");
+}
+
+// An output over its place, with an autograd node that copies it there.
+at::Tensor moved(const at::Tensor& output, const at::Tensor& place) {
+  at::Tensor target = tensor_over(
+      place.storage(), static_cast<std::size_t>(place.storage_offset()) * place.itemsize(),
+      place.sizes(), place.strides(), place.scalar_type());
+  target.copy_(output);
+  return target;
+}
+
+}  // namespace
+
+OpenBranch capture_forward(const BranchSource& source, const CaptureSite& site,
                            std::optional<PlacementPlan> plan) {
   OpenBranch open;
-  open.inputs = static_inputs;
-  open.branch.parameters = trainable_parameters(module);
-  for (const at::Tensor& input : static_inputs) {
+  open.inputs = source.static_inputs;
+  open.branch.module = source.module;
+  open.branch.training = source.module.module->is_training();
+  open.branch.parameters = trainable_parameters(source.module);
+  open.branch.positional = source.sample.positional.size();
+  for (const auto& [name, tensor] : source.sample.named) open.branch.names.push_back(name);
+  for (const at::Tensor& input : source.static_inputs) {
     open.branch.inputs.push_back(input.detach());
     open.branch.input_gradients.push_back(input.requires_grad());
   }
-  const Inputs arguments = sample.with(static_inputs);
-  Captured captured = capture(pool, std::move(plan), [&] {
-    open.outputs = module.forward(arguments.positional, arguments.named);
+  std::vector<std::uint32_t> versions;
+  for (const at::Tensor& input : open.inputs) versions.push_back(input._version());
+  const Inputs arguments = source.sample.with(source.static_inputs);
+  Observer observer(source.module, source.static_inputs, source.where);
+  Captured captured = capture(site, std::move(plan), [&] {
+    Tensors outputs;
+    {
+      SavedTensors saved(source, observer, open.copied_bytes);
+      std::optional<SavedTensorScope> hooks;
+      if (source.copies)
+        hooks.emplace([&](const at::Tensor& tensor) { return saved.pack(tensor); });
+      outputs = source.module.forward(arguments.positional, arguments.named);
+      if (source.copies) saved.finish();
+    }
+    if (source.warm_up) {
+      observer.see_outputs(outputs);
+      check_outputs(source, observer.observation());
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const bool stays = !source.copies || !source.copies->outputs[i].defined();
+      open.outputs.push_back(stays ? outputs[i] : moved(outputs[i], source.copies->outputs[i]));
+      if (!stays) open.copied_bytes += outputs[i].nbytes();
+    }
   });
+  for (std::size_t i = 0; i < versions.size(); ++i) {
+    if (open.inputs[i]._version() == versions[i]) continue;
+    throw Error({"PS01", source.where, "a write to an input", "inputs that forward only reads",
+                 "write to a clone"});
+  }
   open.branch.forward = std::move(captured.graph);
   open.forward_recording = std::move(captured.recording);
   for (const at::Tensor& output : open.outputs)
-    open.branch.differentiable.push_back(output.requires_grad());
+    open.branch.differentiable.push_back(output.defined() && output.requires_grad());
   return open;
 }
 
-Tensors capture_backward(OpenBranch& open, const Tensors& incoming,
-                         const at::Tensor& copy_leading_to, c10::MempoolId_t pool,
-                         std::optional<PlacementPlan> plan) {
+Tensors capture_backward(OpenBranch& open, const BranchSource& source, const Tensors& incoming,
+                         const CaptureSite& site, std::optional<PlacementPlan> plan) {
   Tensors gradients;
-  Captured captured = capture(pool, std::move(plan), [&] {
+  Captured captured = capture(site, std::move(plan), [&] {
     gradients = run_backward(open.outputs, open.inputs, open.branch.parameters, incoming);
-    if (copy_leading_to.defined()) at::Tensor(copy_leading_to).copy_(gradients[0]);
+    if (source.warm_up) {
+      Observer observer(source.module, open.inputs, source.where);
+      observer.see_gradients(gradients, /*unused_inputs=*/true);
+      if (!same_surfaces(observer.observation().user_gradients, source.warm_up->user_gradients))
+        refuse("K05", source.where, "other gradients of inputs");
+      if (observer.observation().parameter_gradients != source.warm_up->parameter_gradients)
+        refuse("K07", source.where, "gradients of other parameters");
+    }
+    if (!source.copies) return;
+    const at::NoGradGuard no_grad;
+    for (std::size_t i = 0; i < source.copies->gradients.size(); ++i) {
+      const at::Tensor& place = source.copies->gradients[i];
+      if (!place.defined() || !gradients[i].defined()) continue;
+      at::Tensor(place).copy_(gradients[i]);
+      open.copied_bytes += place.nbytes();
+    }
   });
   open.branch.backward = std::move(captured.graph);
   open.backward_recording = std::move(captured.recording);

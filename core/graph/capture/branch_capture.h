@@ -8,30 +8,50 @@
 #include "core/graph/capture/capture.h"
 #include "core/graph/graph_module.h"
 #include "core/graph/replay/branch.h"
+#include "core/graph/warmup/observation.h"
 
 namespace slotgraph {
 
 // A branch between the capture of its forward and that of its backward: the autograd graph is
 // alive.
 struct OpenBranch {
-  CapturedBranch branch;  // graphs, inputs, input_gradients, parameters, differentiable; the rest
-                          // is still empty
+  CapturedBranch branch;  // graphs, module, inputs, parameters, differentiable; the rest is empty
   Tensors inputs;         // leaves over the static inputs
   Tensors outputs;        // with their autograd graph
   std::shared_ptr<const Recording> forward_recording;
   std::shared_ptr<const Recording> backward_recording;
+  std::size_t copied_bytes = 0;  // by its graphs
 };
 
-// `static_inputs` are tensors over the static places, with the sample's gradient wishes.
-OpenBranch capture_forward(const GraphModule& module, const Inputs& sample,
-                           const Tensors& static_inputs, c10::MempoolId_t pool,
+// Where a branch's tensors are copied to while it is captured: a tensor over each place, undefined
+// where the tensor stays where it is. Outputs of one storage share a storage here too.
+struct CopyTargets {
+  Tensors saved;
+  Tensors outputs;
+  Tensors gradients;  // of inputs
+};
+
+// What one branch is captured from.
+struct BranchSource {
+  const GraphModule& module;
+  const Inputs& sample;
+  const Tensors& static_inputs;  // over the static places, with the sample's gradient wishes
+  const Observation* warm_up;    // what must come again; null: not compared
+  const CopyTargets* copies;     // null: everything stays where it is born
+  std::string where;             // for errors
+};
+
+// Throws Error: K01 the forward saves more or fewer tensors than in warm-up, K02 one of another
+// signature, or that aliases otherwise, K03 an external one of another storage, W06 and K04 other
+// outputs; PS01 a write to an input.
+OpenBranch capture_forward(const BranchSource& source, const CaptureSite& site,
                            std::optional<PlacementPlan> plan);
 
-// Captures the backward and returns its gradients, which still own their memory. With
-// `copy_leading_to` the capture ends with a copy of the leading input's gradient to that tensor.
-Tensors capture_backward(OpenBranch& open, const Tensors& incoming,
-                         const at::Tensor& copy_leading_to, c10::MempoolId_t pool,
-                         std::optional<PlacementPlan> plan);
+// Captures the backward and returns its gradients, which still own their memory, of inputs and
+// parameters. Those with a place are copied there at its end. Throws Error: K05 other gradients of
+// inputs than in warm-up, K07 of parameters.
+Tensors capture_backward(OpenBranch& open, const BranchSource& source, const Tensors& incoming,
+                         const CaptureSite& site, std::optional<PlacementPlan> plan);
 
 }  // namespace slotgraph
 

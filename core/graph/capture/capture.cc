@@ -24,11 +24,13 @@ class CaptureGuard {
 
 }  // namespace
 
-Captured capture(c10::MempoolId_t pool, std::optional<PlacementPlan> plan,
+Captured capture(const CaptureSite& site, std::optional<PlacementPlan> plan,
                  const std::function<void()>& work) {
   Captured result{device::make_graph(), nullptr};
   CaptureGuard guard(*result.graph);
-  result.graph->begin_capture(pool);
+  for (const at::Generator& generator : site.generators)
+    result.graph->register_generator(generator);
+  result.graph->begin_capture(site.pool);
   if (plan) {
     const Session session(*result.graph, std::move(*plan));
     result.recording = session.recording();

@@ -6,10 +6,12 @@ namespace {
 class EagerCallable final : public Callable {
  public:
   explicit EagerCallable(GraphModule module) : module_(std::move(module)) {}
-  Tensors forward(const Inputs& inputs) override {
+  Tensors forward(const Inputs& inputs, const ReplayOptions&) override {
     return module_.forward(inputs.positional, inputs.named);
   }
+  Tensors static_inputs() const override { return {}; }
   void release() override {}
+  void reset() override {}
 
  private:
   GraphModule module_;
@@ -25,7 +27,7 @@ class EagerSet final : public CallableSet {
   Callable& at(int branch) override { return *callables_.at(static_cast<std::size_t>(branch)); }
   void note_empty_backward(int, int) override {}
   void end_step() override {}
-  void reset() override {}
+  void release() override {}
   MemoryUse memory() const override { return {}; }
 
  private:

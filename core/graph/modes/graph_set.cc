@@ -1,4 +1,5 @@
 #include "core/graph/modes/request.h"
+#include "core/memory/pool_topology.h"
 
 namespace slotgraph {
 
@@ -16,37 +17,68 @@ void walk_variant(const CaptureRequest& request, int variant,
   }
 }
 
-GraphSet::GraphSet(std::vector<CapturedBranch> branches, std::vector<FlightPlan> flights,
-                   std::vector<std::shared_ptr<PrivatePool>> pools, std::size_t arena_bytes)
+int CaptureRequest::first_branch(int module) const {
+  for (std::size_t i = 0; i < plan.slots.size(); ++i) {
+    if (plan.slots[i].warmup_alias_group == module) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+GraphSet::GraphSet(const Options& options, std::vector<CapturedBranch> branches,
+                   std::vector<FlightPlan> flights, std::vector<std::shared_ptr<PrivatePool>> pools,
+                   std::size_t arena_bytes, std::size_t copied_bytes)
     : pools_(std::move(pools)),
-      context_(std::make_shared<ReplayContext>(std::move(flights))),
-      arena_bytes_(arena_bytes) {
+      context_(std::make_shared<ReplayContext>(std::move(flights), options)),
+      arena_bytes_(arena_bytes),
+      copied_bytes_(copied_bytes) {
   for (std::size_t i = 0; i < branches.size(); ++i) {
     callables_.push_back(
         std::make_unique<ReplayCallable>(static_cast<int>(i), std::move(branches[i]), context_));
   }
 }
 
-void GraphSet::note_empty_backward(int, int) {
-  const std::lock_guard lock(context_->mutex);
+void GraphSet::note_empty_backward(int chunk, int physical_slot) {
+  const auto lock = context_->lock();
   context_->flight.end_gradient_life();
+  if (context_->leases) context_->leases->begin_backward({chunk, physical_slot});
 }
 
 void GraphSet::end_step() {
-  const std::lock_guard lock(context_->mutex);
+  const auto lock = context_->lock();
   context_->flight.end_gradient_life();
+  if (context_->leases) context_->leases->end_step();
 }
 
-void GraphSet::reset() {
-  const std::lock_guard lock(context_->mutex);
-  context_->flight.reset();
+void GraphSet::release() {
+  for (const auto& callable : callables_) callable->release();
+  const auto lock = context_->lock();
+  context_->flight.release();
 }
 
 MemoryUse GraphSet::memory() const {
   MemoryUse use;
-  for (const auto& pool : pools_) use.reserved_bytes += pool->reserved_bytes();
+  for (const auto& pool : pools_) {
+    const PoolTopology topology = topology_of(*pool);
+    use.reserved_bytes += topology.reserved_bytes();
+    for (const auto& [address, bytes] : topology.live()) use.live_bytes += bytes;
+  }
   use.arena_bytes = arena_bytes_;
+  use.copied_bytes = copied_bytes_;
   return use;
+}
+
+std::vector<Region> GraphSet::pool_memory() const {
+  std::vector<Region> regions;
+  for (const auto& pool : pools_) {
+    for (const PoolTopology::Segment& segment : topology_of(*pool).segments)
+      regions.push_back(
+          {static_cast<std::byte*>(const_cast<void*>(segment.address)), segment.bytes});
+  }
+  return regions;
+}
+
+Ownership GraphSet::ownership(int branch) const {
+  return callables_.at(static_cast<std::size_t>(branch))->ownership();
 }
 
 }  // namespace slotgraph

@@ -1,11 +1,13 @@
 // Graphs without sharing between branches: one private pool for each branch, or for each variant.
 #include <ATen/ops/empty_strided.h>
+#include <fmt/format.h>
 
 #include <map>
 
 #include "core/graph/capture/branch_capture.h"
 #include "core/graph/modes/request.h"
 #include "core/graph/warmup/profile.h"
+#include "core/graph/warmup/warm_up.h"
 
 namespace slotgraph {
 namespace {
@@ -48,8 +50,8 @@ class NativeCapture {
     }
     std::vector<std::shared_ptr<PrivatePool>> pools;
     for (const auto& [key, pool] : pools_) pools.push_back(pool);
-    return std::make_unique<GraphSet>(std::move(branches_), std::move(flights), std::move(pools),
-                                      0);
+    return std::make_unique<GraphSet>(request_.options, std::move(branches_), std::move(flights),
+                                      std::move(pools), 0, 0);
   }
 
  private:
@@ -60,6 +62,11 @@ class NativeCapture {
     return *pool;
   }
 
+  BranchSource source(int branch, const Tensors& inputs) const {
+    return {request_.module_of(branch),      request_.samples[branch], inputs, nullptr, nullptr,
+            fmt::format("branch {}", branch)};
+  }
+
   void forward(int branch) {
     const PrivatePool& pool = pool_of(branch);
     Tensors inputs;
@@ -67,9 +74,11 @@ class NativeCapture {
       const AllocationScope scope(pool);
       inputs = static_inputs(request_.samples[branch]);
     }
-    OpenBranch open = capture_forward(request_.module_of(branch), request_.samples[branch], inputs,
-                                      pool.id(), std::nullopt);
-    for (const at::Tensor& output : open.outputs) open.branch.outputs.push_back(output.detach());
+    OpenBranch open =
+        capture_forward(source(branch, inputs), {pool.id(), request_.options.generators}, {});
+    for (const at::Tensor& output : open.outputs)
+      open.branch.outputs.push_back(output.defined() ? output.detach() : output);
+    open.branch.lent.assign(open.outputs.size(), false);
     open_[branch] = std::move(open);
   }
 
@@ -81,11 +90,15 @@ class NativeCapture {
     {
       const AllocationScope scope(pool);
       for (const at::Tensor& output : open.outputs) {
-        if (output.requires_grad()) incoming.push_back(static_tensor(gradient_shape(output)));
+        if (output.defined() && output.requires_grad())
+          incoming.push_back(static_tensor(gradient_shape(output)));
       }
     }
     if (!incoming.empty()) {
-      open.branch.gradients = capture_backward(open, incoming, {}, pool.id(), std::nullopt);
+      const Tensors inputs = open.inputs;
+      open.branch.gradients =
+          capture_backward(open, source(branch, inputs), incoming,
+                           {pool.id(), request_.options.generators}, std::nullopt);
     }
     branches_[branch] = std::move(open.branch);
   }
@@ -99,6 +112,14 @@ class NativeCapture {
 }  // namespace
 
 std::unique_ptr<CallableSet> make_native(const CaptureRequest& request) {
+  // What a frame needs is learnt while it is captured; the runs only fill caches.
+  for (std::size_t i = 0; i < request.modules.size(); ++i) {
+    const int branch = request.first_branch(static_cast<int>(i));
+    if (branch >= 0) {
+      warm_up(request.modules[i], request.samples[branch], static_cast<int>(i), request.options,
+              Watch::kNothing);
+    }
+  }
   return NativeCapture(request).run();
 }
 

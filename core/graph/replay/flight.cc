@@ -9,7 +9,7 @@ namespace slotgraph {
 std::uint64_t FlightControl::enter(int branch) {
   const FlightPlan& plan = branches_[branch];
   const auto refuse = [&](const char* what, int other) {
-    throw Error({"R02",
+    throw Error({"P06",
                  fmt::format("forward of branch {} (chunk {}, slot {})", branch, plan.chunk,
                              plan.physical_slot),
                  fmt::format("branch {} of the same {} in flight", other, what),
@@ -32,7 +32,7 @@ void FlightControl::check_backward(int branch, std::uint64_t generation) const {
   const auto flying = by_family_.find(plan.family);
   if (flying == by_family_.end() || flying->second != branch ||
       generations_[branch] != generation) {
-    throw Error({"R03", where, "a flight that is over",
+    throw Error({"P07", where, "a flight that is over",
                  "the newest forward of this branch, not yet run backward",
                  "run each backward once, before the next forward of its frame"});
   }
@@ -40,7 +40,7 @@ void FlightControl::check_backward(int branch, std::uint64_t generation) const {
     return;
   if (last_backward_->chunk == plan.chunk && last_backward_->physical_slot == plan.physical_slot)
     return;
-  throw Error({"R04", where,
+  throw Error({"P08", where,
                fmt::format("gradient colour {}, also that of the backward event before",
                            *plan.gradient_colour),
                "another colour: the event before still owns its gradient",
@@ -67,7 +67,7 @@ void FlightControl::leave(int branch, std::uint64_t generation) {
   by_colour_.erase(plan.colour);
 }
 
-void FlightControl::reset() {
+void FlightControl::release() {
   for (std::uint64_t& generation : generations_) ++generation;
   by_colour_.clear();
   by_family_.clear();

@@ -26,10 +26,10 @@ class FlightControl {
   explicit FlightControl(std::vector<FlightPlan> branches)
       : branches_(std::move(branches)), generations_(branches_.size()) {}
 
-  // Begins a flight and returns its generation. Throws Error R02.
+  // Begins a flight and returns its generation. Throws Error P06.
   std::uint64_t enter(int branch);
-  // Checks a backward of that flight; changes nothing. Throws Error: R03 the flight is over or not
-  // the newest, R04 the gradient would overwrite that of the backward event before.
+  // Checks a backward of that flight; changes nothing. Throws Error: P07 the flight is over or not
+  // the newest, P08 the gradient would overwrite that of the backward event before.
   void check_backward(int branch, std::uint64_t generation) const;
   // Notes the event and ends the flight.
   void backward(int branch, std::uint64_t generation);
@@ -39,7 +39,9 @@ class FlightControl {
   // Ends the flight if it is still this one.
   void leave(int branch, std::uint64_t generation);
   void leave(int branch) { leave(branch, generations_[branch]); }
-  void reset();
+  // Ends all flights.
+  void release();
+  const FlightPlan& plan(int branch) const { return branches_[branch]; }
 
  private:
   struct Event {

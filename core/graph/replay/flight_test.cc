@@ -27,9 +27,9 @@ std::string rule(const std::function<void()>& call) {
 TEST(FlightControl, EnteringAnOccupiedFrameOrColourIsRefused) {
   FlightControl flights = control();
   const auto generation = flights.enter(0);
-  EXPECT_EQ(rule([&] { flights.enter(0); }), "R02");
-  EXPECT_EQ(rule([&] { flights.enter(1); }), "R02") << "the same frame in another variant";
-  EXPECT_EQ(rule([&] { flights.enter(2); }), "R02") << "another frame of the colour";
+  EXPECT_EQ(rule([&] { flights.enter(0); }), "P06");
+  EXPECT_EQ(rule([&] { flights.enter(1); }), "P06") << "the same frame in another variant";
+  EXPECT_EQ(rule([&] { flights.enter(2); }), "P06") << "another frame of the colour";
   EXPECT_EQ(rule([&] { flights.enter(3); }), "");
   flights.backward(0, generation);
   EXPECT_EQ(rule([&] { flights.enter(2); }), "");
@@ -40,11 +40,11 @@ TEST(FlightControl, OnlyTheNewestFlightRunsBackwardAndOnlyOnce) {
   const auto first = flights.enter(0);
   flights.leave(0, first);
   const auto second = flights.enter(0);
-  EXPECT_EQ(rule([&] { flights.check_backward(0, first); }), "R03");
-  EXPECT_EQ(rule([&] { flights.check_backward(1, second); }), "R03");
+  EXPECT_EQ(rule([&] { flights.check_backward(0, first); }), "P07");
+  EXPECT_EQ(rule([&] { flights.check_backward(1, second); }), "P07");
   EXPECT_EQ(rule([&] { flights.check_backward(0, second); }), "");
   flights.backward(0, second);
-  EXPECT_EQ(rule([&] { flights.check_backward(0, second); }), "R03");
+  EXPECT_EQ(rule([&] { flights.check_backward(0, second); }), "P07");
 }
 
 TEST(FlightControl, AnOldFlightCannotEndANewerOne) {
@@ -53,7 +53,7 @@ TEST(FlightControl, AnOldFlightCannotEndANewerOne) {
   flights.leave(0, first);
   flights.enter(0);
   flights.leave(0, first);
-  EXPECT_EQ(rule([&] { flights.enter(0); }), "R02");
+  EXPECT_EQ(rule([&] { flights.enter(0); }), "P06");
 }
 
 TEST(FlightControl, GradientColourOfTheEventBeforeIsRefusedUntilItsLifeEnds) {
@@ -63,15 +63,15 @@ TEST(FlightControl, GradientColourOfTheEventBeforeIsRefusedUntilItsLifeEnds) {
     const auto second = flights.enter(3);
     flights.backward(0, first);
     if (end_life) flights.end_gradient_life();
-    EXPECT_EQ(rule([&] { flights.check_backward(3, second); }), end_life ? "" : "R04");
+    EXPECT_EQ(rule([&] { flights.check_backward(3, second); }), end_life ? "" : "P08");
   }
 }
 
 TEST(FlightControl, ResetEndsEveryFlight) {
   FlightControl flights = control();
   const auto generation = flights.enter(0);
-  flights.reset();
-  EXPECT_EQ(rule([&] { flights.check_backward(0, generation); }), "R03");
+  flights.release();
+  EXPECT_EQ(rule([&] { flights.check_backward(0, generation); }), "P07");
   EXPECT_EQ(rule([&] { flights.enter(2); }), "");
 }
 

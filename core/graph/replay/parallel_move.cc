@@ -30,7 +30,8 @@ bool overlap(const at::Tensor& a, const at::Tensor& b) {
 }
 
 bool in_place(const at::Tensor& source, const at::Tensor& target) {
-  return source.const_data_ptr() == target.const_data_ptr() && source.strides() == target.strides();
+  return source.const_data_ptr() == target.const_data_ptr() &&
+         source.strides() == target.strides() && source.scalar_type() == target.scalar_type();
 }
 
 }  // namespace

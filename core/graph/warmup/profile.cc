@@ -1,15 +1,12 @@
 #include "core/graph/warmup/profile.h"
 
 #include <ATen/EmptyTensor.h>
-#include <ATen/ops/empty_strided.h>
 #include <c10/util/strides.h>
-#include <fmt/format.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <map>
 
-#include "core/error.h"
 #include "core/graph/calling_thread.h"
 
 namespace slotgraph {
@@ -21,65 +18,13 @@ const void* storage_address(const at::Tensor& tensor) {
 
 bool overlaps_itself(const at::Tensor& tensor) { return !tensor.is_non_overlapping_and_dense(); }
 
-void refuse_caches(const Recording& forward, const Recording* backward) {
-  if (!forward.any_alive() && (!backward || !backward->any_alive())) return;
-  throw Error({"W03", "warm-up",
-               "an allocation that outlives the frame's outputs, gradients and autograd graph",
-               "caches that exist after the first iteration",
-               "allocate caches once, outside forward and backward, or on the first call only"});
-}
-
-// One forward and backward. Everything that the run allocated is dead afterwards, except caches.
-struct Run {
-  BranchProfile profile;
-  std::shared_ptr<const Recording> forward;
-  std::shared_ptr<const Recording> backward;
-};
-
-Run run_once(const GraphModule& module, const Inputs& sample) {
-  Run run;
-  const Tensors inputs = fresh_leaves(sample.all());
-  const Inputs arguments = sample.with(inputs);
-  Tensors outputs;
-  {
-    const Session session;
-    run.forward = session.recording();
-    outputs = module.forward(arguments.positional, arguments.named);
-  }
-  run.profile.forward = classify_forward(run.forward->snapshot(), outputs);
-  Tensors incoming;
-  for (const at::Tensor& output : outputs) {
-    if (!output.requires_grad()) continue;
-    const TensorShape shape = gradient_shape(output);
-    run.profile.incoming.push_back(shape);
-    incoming.push_back(
-        at::empty_strided(shape.sizes, shape.strides, output.options().requires_grad(false))
-            .fill_(1));
-  }
-  if (incoming.empty()) return run;
-  Tensors gradients;
-  {
-    const Session session;
-    run.backward = session.recording();
-    gradients = run_backward(outputs, inputs, trainable_parameters(module), incoming);
-  }
-  const at::Tensor leading = inputs.empty() ? at::Tensor() : gradients[0];
-  const std::vector<Allocation> allocations = run.backward->snapshot();
-  run.profile.backward = classify_backward(allocations, leading);
-  bool placed = !leading.defined();
-  for (const ProfiledAllocation& allocation : run.profile.backward)
-    placed = placed || allocation.role;
-  if (!placed) run.profile.copied_gradient_bytes = storage_bytes(gradient_shape(leading));
-  return run;
-}
-
 }  // namespace
 
 std::vector<ProfiledAllocation> classify_forward(const std::vector<Allocation>& allocations,
                                                  const Tensors& outputs) {
   std::map<const void*, int> position;
   for (int i = static_cast<int>(outputs.size()) - 1; i >= 0; --i)
-    position[storage_address(outputs[i])] = i;
+    position[storage_address(outputs[i])] = i;  // undefined and empty ones meet at null
   std::vector<ProfiledAllocation> result;
   int rest = 0;
   for (const Allocation& allocation : allocations) {
@@ -135,26 +80,11 @@ std::size_t storage_bytes(const TensorShape& shape) {
                                           c10::elementSize(shape.dtype));
 }
 
-BranchProfile warm_up(const GraphModule& module, const Inputs& sample, int iterations) {
-  BranchProfile profile;
-  for (int iteration = 0; iteration < iterations; ++iteration) {
-    Run run = run_once(module, sample);
-    if (iteration > 0) refuse_caches(*run.forward, run.backward.get());
-    // The first iteration may have filled caches: what it allocated says nothing about later ones.
-    if (iteration > 1) {
-      run.profile.forward = merge(profile.forward, run.profile.forward);
-      run.profile.backward = merge(profile.backward, run.profile.backward);
-    }
-    profile = std::move(run.profile);
-  }
-  return profile;
-}
-
 Tensors run_backward(const Tensors& outputs, const Tensors& inputs, const Tensors& parameters,
                      const Tensors& incoming) {
   Tensors differentiable;
   for (const at::Tensor& output : outputs) {
-    if (output.requires_grad()) differentiable.push_back(output);
+    if (output.defined() && output.requires_grad()) differentiable.push_back(output);
   }
   Tensors wanted;
   for (const at::Tensor& input : inputs) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/graph/graph_module.h"
+#include "core/graph/warmup/observation.h"
 #include "core/layout/frame_layout.h"
 #include "core/memory/placing_allocator.h"
 
@@ -27,6 +28,8 @@ struct TensorShape {
 };
 
 struct BranchProfile {
+  Observation observation;
+  // The allocations, if they were watched.
   std::vector<ProfiledAllocation> forward;
   std::vector<ProfiledAllocation> backward;
   // Incoming gradients: one for each differentiable output.
@@ -53,10 +56,6 @@ std::vector<ProfiledAllocation> merge(const std::vector<ProfiledAllocation>& old
 TensorShape gradient_shape(const at::Tensor& output);
 // Bytes from the first to the last element that sizes and strides reach.
 std::size_t storage_bytes(const TensorShape& shape);
-
-// Runs the branch `iterations` times, forward and backward, on the current stream and the calling
-// thread, and returns its profile. The gradients' values are ones. Throws Error W03.
-BranchProfile warm_up(const GraphModule& module, const Inputs& sample, int iterations);
 
 // Gradients of the differentiable outputs with respect to the inputs that require grad and the
 // parameters; one entry for each input, then each parameter, undefined where there is none. Runs on

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/device/device.h"
-#include "core/graph/modes/placement_layout.h"
+#include "core/graph/modes/slot_layout.h"
 
 namespace slotgraph {
 namespace {

@@ -1,0 +1,118 @@
+// Sharing mode `checkpoint` (runtime.md 5): all variants of an event are captured before the next
+// event, and between variants the pool is set back to what the first of them left.
+#include "core/memory/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include "core/graph/modes/slot_capture.h"
+#include "core/order/branch_order.h"
+
+namespace slotgraph {
+namespace {
+
+class CheckpointCapture {
+ public:
+  CheckpointCapture(const CaptureRequest& request, const std::vector<BranchProfile>& profiles,
+                    const std::vector<bool>& copied)
+      : request_(request), capture_(request, profiles, copied) {}
+
+  std::unique_ptr<CallableSet> run() {
+    for (const OrderEvent& event : events(request_.order)) {
+      if (request_.plan.layers_per_chunk[event.chunk] == 0) continue;
+      if (event.forward) {
+        forward_group(event);
+      } else {
+        backward_group(event);
+      }
+    }
+    return capture_.finish();
+  }
+
+ private:
+  // The canonical variant, then the others ascending.
+  std::vector<int> variants() const {
+    const int count = request_.plan.variants();
+    const int canonical = request_.options.canonical_variant.value_or(canonical_variant(count));
+    std::vector<int> result{canonical};
+    for (int variant = 0; variant < count; ++variant)
+      if (variant != canonical) result.push_back(variant);
+    return result;
+  }
+
+  void capture(const OrderEvent& event, int variant) {
+    const bool lockstep = request_.plan.variants() > 1;
+    const int layers = request_.plan.layers_per_chunk[event.chunk];
+    const int slot = event.microbatch % request_.plan.ring_length;
+    for (int i = 0; i < layers; ++i) {
+      const int layer = event.forward ? i : layers - 1 - i;
+      const int branch = request_.plan.branch(variant, event.chunk, slot, layer);
+      if (event.forward) {
+        capture_.forward(branch, lockstep);
+      } else {
+        capture_.backward(branch, lockstep);
+      }
+    }
+  }
+
+  Checkpoint boundary() {
+    settle(capture_.pool());
+    return take_checkpoint(capture_.pool(), capture_.roots());
+  }
+
+  void set_back(const Checkpoint& current, const Checkpoint& target, const OrderEvent& event,
+                int variant, const char* what) {
+    switch_pool(capture_.pool(), current, target,
+                fmt::format("{} of chunk {}, microbatch {}, after variant {}: {}",
+                            event.forward ? "forward" : "backward", event.chunk, event.microbatch,
+                            variant, what));
+  }
+
+  // What the first variant's forward leaves stays until its backward; the others may only add
+  // transients, which the switch removes.
+  void forward_group(const OrderEvent& event) {
+    std::optional<Checkpoint> post;
+    for (const int variant : variants()) {
+      capture(event, variant);
+      if (!post) {
+        post = boundary();
+      } else {
+        set_back(boundary(), *post, event, variant, "to the state after the first variant");
+      }
+    }
+  }
+
+  // Every variant starts from the state before the event, and ends at that after the first one.
+  void backward_group(const OrderEvent& event) {
+    if (request_.plan.variants() == 1) {
+      capture(event, 0);
+      return;
+    }
+    const Checkpoint pre = boundary();
+    std::optional<Checkpoint> post;
+    bool at_pre = true;
+    for (const int variant : variants()) {
+      if (!at_pre) set_back(*post, pre, event, variant, "to the state before the event");
+      capture(event, variant);
+      if (!post) {
+        post = boundary();
+        set_back(*post, pre, event, variant, "to the state before the event");
+        continue;
+      }
+      set_back(boundary(), *post, event, variant, "to the state after the first variant");
+      at_pre = false;
+    }
+  }
+
+  const CaptureRequest& request_;
+  SlotCapture capture_;
+};
+
+}  // namespace
+
+std::unique_ptr<CallableSet> make_checkpoint(const CaptureRequest& request) {
+  const std::vector<BranchProfile> profiles = warm_up_all(request, Watch::kSavedTensors);
+  const std::vector<bool> copied(profiles.size(), true);
+  return CheckpointCapture(request, profiles, copied).run();
+}
+
+}  // namespace slotgraph

@@ -1,0 +1,74 @@
+#include "core/graph/state/allocator_settings.h"
+
+#include <c10/cuda/CUDAAllocatorConfig.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+
+#include <algorithm>
+#include <cctype>
+#include <vector>
+
+#include "core/fatal.h"
+
+namespace slotgraph {
+namespace {
+
+constexpr const char* kKey = "expandable_segments";
+
+std::vector<std::string> parts_of(const std::string& settings) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  for (const char c : settings) {
+    depth += c == '[' ? 1 : c == ']' ? -1 : 0;
+    if (c == ',' && depth == 0) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+std::string key_of(const std::string& part) {
+  std::string key = part.substr(0, part.find(':'));
+  std::erase_if(key, [](unsigned char c) { return std::isspace(c) != 0; });
+  return key;
+}
+
+}  // namespace
+
+std::string without_expandable_segments(const std::string& settings) {
+  std::string result;
+  bool found = false;
+  for (std::string part : parts_of(settings)) {
+    if (key_of(part).empty()) continue;
+    if (key_of(part) == kKey) {
+      part = std::string(kKey) + ":False";
+      found = true;
+    }
+    result += (result.empty() ? "" : ",") + part;
+  }
+  if (!found) result += (result.empty() ? "" : ",") + std::string(kKey) + ":False";
+  return result;
+}
+
+bool expandable_segments_on() {
+  return c10::cuda::CUDACachingAllocator::CUDAAllocatorConfig::expandable_segments();
+}
+
+AllocatorSettingsGuard::AllocatorSettingsGuard() {
+  if (!expandable_segments_on()) return;
+  before_ = c10::CachingAllocator::getAllocatorSettings();
+  changed_ = true;
+  c10::CachingAllocator::setAllocatorSettings(without_expandable_segments(before_));
+}
+
+AllocatorSettingsGuard::~AllocatorSettingsGuard() {
+  if (!changed_) return;
+  try {
+    c10::CachingAllocator::setAllocatorSettings(before_);
+  } catch (const std::exception& error) {
+    fatal("allocator settings cannot be restored to `" + before_ + "`: " + error.what());
+  }
+}
+
+}  // namespace slotgraph

@@ -1,0 +1,178 @@
+#include "core/graph/state/process_state.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/clone.h>
+#include <fmt/format.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <set>
+
+#include "core/device/device.h"
+#include "core/error.h"
+#include "core/fatal.h"
+
+namespace slotgraph {
+namespace {
+
+std::atomic<bool> turn_taken{false};
+thread_local bool capturing_here = false;
+
+std::vector<const void*> addresses_of(const Tensors& parameters, const Tensors& buffers) {
+  std::vector<const void*> result;
+  for (const Tensors* const tensors : {&parameters, &buffers}) {
+    for (const at::Tensor& tensor : *tensors)
+      result.push_back(tensor.defined() ? tensor.const_data_ptr() : nullptr);
+  }
+  return result;
+}
+
+bool same_objects(const Tensors& a, const Tensors& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const at::Tensor& x, const at::Tensor& y) { return x.is_same(y); });
+}
+
+// Captures need a stream of their own; one for each device, so that blocks and workspaces of
+// earlier calls serve later ones.
+c10::cuda::CUDAStream capture_stream() {
+  static std::map<c10::DeviceIndex, c10::cuda::CUDAStream>& streams =
+      *new std::map<c10::DeviceIndex, c10::cuda::CUDAStream>();
+  const c10::DeviceIndex device = c10::cuda::current_device();
+  const auto it = streams.find(device);
+  if (it != streams.end()) return it->second;
+  return streams.emplace(device, c10::cuda::getStreamFromPool()).first->second;
+}
+
+void restore(auto& leaves) {
+  for (auto& leaf : leaves) {
+    if (leaf.tensor.requires_grad() != leaf.requires_grad)
+      leaf.tensor.requires_grad_(leaf.requires_grad);
+    if (leaf.tensor.is_leaf() && !leaf.tensor.grad().is_same(leaf.grad))
+      leaf.tensor.mutable_grad() = leaf.grad;
+  }
+}
+
+}  // namespace
+
+bool capturing() { return capturing_here; }
+
+CaptureTurn::CaptureTurn() {
+  if (turn_taken.exchange(true)) {
+    throw Error({"G01", "graph_callables", "another call that is not finished",
+                 "one call at a time in a process",
+                 "do not capture from a module, and take turns between threads"});
+  }
+  capturing_here = true;
+}
+
+CaptureTurn::~CaptureTurn() {
+  capturing_here = false;
+  turn_taken.store(false);
+}
+
+ModuleStateGuard::ModuleStateGuard(const std::vector<GraphModule>& modules,
+                                   const std::vector<Inputs>& samples) {
+  const at::NoGradGuard no_grad;
+  const auto leaf = [](const at::Tensor& tensor) {
+    return Leaf{tensor, static_cast<std::uint32_t>(tensor._version()), tensor.requires_grad(),
+                tensor.is_leaf() ? tensor.grad() : at::Tensor()};
+  };
+  std::set<const torch::nn::Module*> seen;
+  for (const GraphModule& module : modules) {
+    if (!seen.insert(module.module.get()).second) continue;
+    Saved saved{module, parameters_of(module), buffers_of(module), {}, {}};
+    saved.addresses = addresses_of(saved.parameters, saved.buffers);
+    for (const at::Tensor& buffer : saved.buffers)
+      saved.contents.push_back(buffer.defined() ? buffer.clone() : buffer);
+    for (const at::Tensor& parameter : saved.parameters) parameters_.push_back(leaf(parameter));
+    modules_.push_back(std::move(saved));
+  }
+  for (const Inputs& sample : samples) {
+    for (const at::Tensor& input : sample.all()) inputs_.push_back(leaf(input));
+  }
+}
+
+ModuleStateGuard::~ModuleStateGuard() {
+  const at::NoGradGuard no_grad;
+  try {
+    for (Saved& saved : modules_) {
+      for (std::size_t i = 0; i < saved.buffers.size(); ++i) {
+        if (saved.buffers[i].defined()) saved.buffers[i].copy_(saved.contents[i]);
+      }
+    }
+    restore(parameters_);
+    restore(inputs_);
+  } catch (const std::exception& error) {
+    // Going on with other buffers would change results without notice.
+    fatal(std::string("the state of modules cannot be restored after a capture: ") + error.what());
+  }
+}
+
+void ModuleStateGuard::check_replaced(const Saved& saved) const {
+  const std::string where = "module " + name_of(saved.module);
+  for (const at::Tensor& state : state_of(saved.module)) {
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      if (state.numel() == 0 || !state.is_alias_of(inputs_[i].tensor)) continue;
+      throw Error({"W12", where, fmt::format("sample input {} in its state after warm-up", i),
+                   "state that is no input", "clone the input before it becomes a buffer"});
+    }
+  }
+  const Tensors parameters = parameters_of(saved.module), buffers = buffers_of(saved.module);
+  if (same_objects(parameters, saved.parameters) && same_objects(buffers, saved.buffers) &&
+      addresses_of(parameters, buffers) == saved.addresses)
+    return;
+  throw Error({"PS02", where, "another tensor in place of a parameter or buffer",
+               "the tensors it had before", "update buffers in place (copy_, mul_, add_)"});
+}
+
+void ModuleStateGuard::check() const {
+  for (const Saved& saved : modules_) check_replaced(saved);
+  for (const auto* const leaves : {&parameters_, &inputs_}) {
+    const char* const what = leaves == &parameters_ ? "parameter" : "sample input";
+    for (std::size_t i = 0; i < leaves->size(); ++i) {
+      const Leaf& leaf = (*leaves)[i];
+      if (leaf.tensor._version() == leaf.version) continue;
+      throw Error({"PS01", fmt::format("{} {}", what, i), "a write in place",
+                   "parameters and inputs that forward only reads",
+                   "make it a buffer, or write to a clone"});
+    }
+  }
+}
+
+GeneratorGuard::GeneratorGuard(std::vector<at::Generator> generators) {
+  generators.push_back(device::generator());
+  for (at::Generator& generator : generators) {
+    const std::lock_guard lock(generator.mutex());
+    states_.emplace_back(generator, generator.get_state());
+  }
+}
+
+GeneratorGuard::~GeneratorGuard() {
+  try {
+    for (auto& [generator, state] : states_) {
+      const std::lock_guard lock(generator.mutex());
+      generator.set_state(state);
+    }
+  } catch (const std::exception& error) {
+    fatal(std::string("a generator cannot be restored after a capture: ") + error.what());
+  }
+}
+
+ProcessStateGuard::Idle::Idle() { device::synchronise(); }
+
+ProcessStateGuard::Idle::~Idle() {
+  try {
+    device::synchronise();
+  } catch (const std::exception& error) {
+    fatal(std::string("the device failed while a capture was undone: ") + error.what());
+  }
+}
+
+ProcessStateGuard::ProcessStateGuard(const std::vector<GraphModule>& modules,
+                                     const std::vector<Inputs>& samples,
+                                     const std::vector<at::Generator>& generators)
+    : stream_(capture_stream()), modules_(modules, samples), generators_(generators) {}
+
+}  // namespace slotgraph

@@ -1,0 +1,103 @@
+// What a call must leave as it was, on success and on any failure (runtime.md 8).
+#ifndef CORE_GRAPH_STATE_PROCESS_STATE_H_
+#define CORE_GRAPH_STATE_PROCESS_STATE_H_
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include <vector>
+
+#include "core/graph/graph_module.h"
+#include "core/graph/state/allocator_settings.h"
+#include "core/graph/state/write_log.h"
+
+namespace slotgraph {
+
+// True on the thread, and during the time, of a call's warm-up and capture: for modules that must
+// know.
+bool capturing();
+
+// One capture call at a time in a process: graphs in the making, allocator scopes and settings are
+// the process's. Sets capturing(). Throws Error G01 if another call runs, on this thread or
+// another.
+class CaptureTurn {
+ public:
+  CaptureTurn();
+  ~CaptureTurn();
+  CaptureTurn(const CaptureTurn&) = delete;
+  CaptureTurn& operator=(const CaptureTurn&) = delete;
+};
+
+// Takes a snapshot of the modules' and the samples' state; the destructor restores it: buffers
+// (quantisation state among them), requires_grad, and which tensor .grad is.
+class ModuleStateGuard {
+ public:
+  ModuleStateGuard(const std::vector<GraphModule>& modules, const std::vector<Inputs>& samples);
+  ~ModuleStateGuard();
+  ModuleStateGuard(const ModuleStateGuard&) = delete;
+  ModuleStateGuard& operator=(const ModuleStateGuard&) = delete;
+
+  // Throws Error: W12 a module made an input a part of its state; PS02 another tensor, or other
+  // memory, in place of a parameter or buffer; PS01 an input or parameter was written in place.
+  void check() const;
+
+ private:
+  struct Leaf {  // a parameter or an input
+    at::Tensor tensor;
+    std::uint32_t version;
+    bool requires_grad;
+    at::Tensor grad;
+  };
+  struct Saved {
+    GraphModule module;
+    Tensors parameters;
+    Tensors buffers;
+    std::vector<const void*> addresses;  // of both
+    Tensors contents;                    // of the buffers
+  };
+  void check_replaced(const Saved& saved) const;
+
+  std::vector<Saved> modules_;
+  std::vector<Leaf> parameters_;
+  std::vector<Leaf> inputs_;
+};
+
+// States of the default generator and of others; the destructor sets them again.
+class GeneratorGuard {
+ public:
+  explicit GeneratorGuard(std::vector<at::Generator> generators);
+  ~GeneratorGuard();
+  GeneratorGuard(const GeneratorGuard&) = delete;
+  GeneratorGuard& operator=(const GeneratorGuard&) = delete;
+
+ private:
+  std::vector<std::pair<at::Generator, at::Tensor>> states_;
+};
+
+// All of it, in the order of runtime.md 8.1, on the stream for captures, with gradients enabled.
+// The device is idle when it is made and when it is gone.
+class ProcessStateGuard {
+ public:
+  ProcessStateGuard(const std::vector<GraphModule>& modules, const std::vector<Inputs>& samples,
+                    const std::vector<at::Generator>& generators);
+
+  void check() const { modules_.check(); }
+
+ private:
+  struct Idle {
+    Idle();
+    ~Idle();
+  };
+  c10::cuda::CUDAStreamGuard stream_;
+  at::AutoGradMode grad_{true};
+  Idle idle_;
+  ModuleStateGuard modules_;
+  GeneratorGuard generators_;
+  WriteLog writes_;
+  AllocatorSettingsGuard settings_;
+};
+
+}  // namespace slotgraph
+
+#endif  // CORE_GRAPH_STATE_PROCESS_STATE_H_

@@ -1,0 +1,154 @@
+#include "core/graph/warmup/warm_up.h"
+
+#include <ATen/ops/empty_strided.h>
+#include <fmt/format.h>
+
+#include <optional>
+#include <set>
+
+#include "core/device/device.h"
+#include "core/error.h"
+#include "core/graph/warmup/saved_hooks.h"
+
+namespace slotgraph {
+namespace {
+
+// One forward and backward. Everything that the run allocated is dead afterwards, except caches.
+struct Run {
+  BranchProfile profile;
+  std::shared_ptr<const Recording> forward;
+  std::shared_ptr<const Recording> backward;
+};
+
+Tensors run_forward(const GraphModule& module, const Inputs& arguments, Watch watch, Run& run,
+                    Observer& observer) {
+  const Session session;
+  run.forward = session.recording();
+  std::optional<SavedTensorScope> hooks;
+  if (watch == Watch::kSavedTensors) {
+    hooks.emplace([&](const at::Tensor& tensor) {
+      observer.see_saved(tensor);
+      return tensor;
+    });
+  }
+  return module.forward(arguments.positional, arguments.named);
+}
+
+void note_backward(BranchProfile& profile, const Recording& recording, const Tensors& inputs,
+                   const Tensors& gradients) {
+  const at::Tensor leading = inputs.empty() ? at::Tensor() : gradients[0];
+  profile.backward = classify_backward(recording.snapshot(), leading);
+  bool placed = !leading.defined();
+  for (const ProfiledAllocation& allocation : profile.backward) placed = placed || allocation.role;
+  if (!placed) profile.copied_gradient_bytes = storage_bytes(gradient_shape(leading));
+}
+
+Run run_once(const GraphModule& module, const Inputs& sample, const std::string& where,
+             const Options& options, Watch watch) {
+  Run run;
+  const Tensors inputs = fresh_leaves(sample.all());
+  Observer observer(module, inputs, where);
+  Tensors outputs = run_forward(module, sample.with(inputs), watch, run, observer);
+  run.profile.forward = classify_forward(run.forward->snapshot(), outputs);
+  observer.see_outputs(outputs);
+  Tensors incoming;
+  for (const at::Tensor& output : outputs) {
+    if (!output.defined() || !output.requires_grad()) continue;
+    const TensorShape shape = gradient_shape(output);
+    run.profile.incoming.push_back(shape);
+    incoming.push_back(
+        at::empty_strided(shape.sizes, shape.strides, output.options().requires_grad(false))
+            .fill_(1));
+  }
+  if (!incoming.empty()) {
+    Tensors gradients;
+    {
+      const Session session;
+      run.backward = session.recording();
+      gradients = run_backward(outputs, inputs, trainable_parameters(module), incoming);
+    }
+    note_backward(run.profile, *run.backward, inputs, gradients);
+    observer.see_gradients(gradients, options.unused_inputs);
+  }
+  run.profile.observation = observer.observation();
+  return run;
+}
+
+// The caller's callbacks around one module's warm-up.
+class Hooks {
+ public:
+  Hooks(const Options& options, int module) : options_(options), module_(module) {
+    if (options.before_warm_up) options.before_warm_up(module);
+    pending_ = true;
+  }
+  void finish() {
+    pending_ = false;
+    if (options_.after_warm_up) options_.after_warm_up(module_);
+  }
+  ~Hooks() noexcept(false) {
+    if (!pending_ || !options_.after_warm_up) return;
+    try {
+      options_.after_warm_up(module_);
+    } catch (const std::exception& error) {
+      // The exception on its way is the cause; this one can only be told.
+      fmt::print(stderr, "slotgraph: the hook after the warm-up of module {} failed: {}\n", module_,
+                 error.what());
+    }
+  }
+  Hooks(const Hooks&) = delete;
+  Hooks& operator=(const Hooks&) = delete;
+
+ private:
+  const Options& options_;
+  int module_;
+  bool pending_ = false;
+};
+
+}  // namespace
+
+void check_nothing_lives(const GraphModule& module, const Recording& forward,
+                         const Recording* backward, const std::string& where) {
+  std::set<const void*> held;
+  if (module.held) {
+    for (const at::Tensor& tensor : module.held())
+      if (tensor.defined()) held.insert(tensor.storage().data());
+  }
+  for (const Recording* const recording : {&forward, backward}) {
+    if (!recording) continue;
+    for (const Allocation& allocation : recording->snapshot()) {
+      if (!allocation.alive || held.contains(allocation.address)) continue;
+      throw Error({"PM01", where,
+                   fmt::format("an allocation of {} bytes that outlives the frame's outputs, "
+                               "gradients and autograd graph",
+                               allocation.bytes),
+                   "caches that exist after the first run of the warm-up",
+                   "allocate caches once, or name what the module keeps in GraphModule::held"});
+    }
+  }
+}
+
+BranchProfile warm_up(const GraphModule& module, const Inputs& sample, int index,
+                      const Options& options, Watch watch) {
+  const std::string where = fmt::format("warm-up of module {} ({})", index, name_of(module));
+  Hooks hooks(options, index);
+  BranchProfile profile;
+  for (int iteration = 0; iteration < options.warm_up_iterations; ++iteration) {
+    Run run = run_once(module, sample, where, options, watch);
+    // The first run may have filled caches: what it allocated says nothing about later ones.
+    if (iteration > 0) {
+      if (watch == Watch::kAllocations)
+        check_nothing_lives(module, *run.forward, run.backward.get(), where);
+      if (watch != Watch::kNothing) check_same(profile.observation, run.profile.observation, where);
+    }
+    if (iteration > 1) {
+      run.profile.forward = merge(profile.forward, run.profile.forward);
+      run.profile.backward = merge(profile.backward, run.profile.backward);
+    }
+    profile = std::move(run.profile);
+  }
+  hooks.finish();
+  device::synchronise();
+  return profile;
+}
+
+}  // namespace slotgraph

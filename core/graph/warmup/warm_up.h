@@ -1,0 +1,37 @@
+// Runs every module of a call once or more before anything is captured, and says what it saw.
+#ifndef CORE_GRAPH_WARMUP_WARM_UP_H_
+#define CORE_GRAPH_WARMUP_WARM_UP_H_
+
+#include <string>
+
+#include "core/graph/callables.h"
+#include "core/graph/warmup/profile.h"
+
+namespace slotgraph {
+
+// What a warm-up looks at. Hooks change how long saved tensors live, so one run cannot do both.
+enum class Watch {
+  kNothing,       // runs only fill caches
+  kAllocations,   // for frames whose survivors are born in their arena
+  kSavedTensors,  // for frames whose survivors are copied there
+};
+
+// Runs the module options.warm_up_iterations times, forward and backward, on the current stream and
+// the calling thread, between the options' hooks; `module` is its index. The gradients' values are
+// ones. The device is idle afterwards. The hook after it runs exactly once if the one before it
+// did, also when the warm-up throws.
+//
+// Throws Error: W01, W02, W04, W06, K05, K06 as Observer; W03, W05 runs differ; PM01 allocations
+// are watched, and a run after the first allocates something that outlives it and that the module
+// does not hold.
+BranchProfile warm_up(const GraphModule& module, const Inputs& sample, int index,
+                      const Options& options, Watch watch);
+
+// Every allocation of the recordings that lives is the module's own (GraphModule::held). Throws
+// Error PM01; `where` names the run.
+void check_nothing_lives(const GraphModule& module, const Recording& forward,
+                         const Recording* backward, const std::string& where);
+
+}  // namespace slotgraph
+
+#endif  // CORE_GRAPH_WARMUP_WARM_UP_H_
