@@ -33,6 +33,8 @@ struct BlockKind {
   // Parameters and buffers on the device, filled from `seed`.
   std::function<GraphModule(const BlockShape& shape, std::uint64_t seed)> make;
   std::vector<ExtraInput> extra_inputs = {};
+  // Its backward reads tensors that no saved-tensor hook sees: modes that copy must refuse it.
+  bool hides_saves = false;
 };
 
 // In order of registration; the built-in blocks come first. Names are unique.

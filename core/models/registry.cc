@@ -10,6 +10,13 @@
 namespace slotgraph {
 namespace {
 
+std::vector<BlockKind> built_in_blocks() {
+  std::vector<BlockKind> kinds = plain_blocks();
+  const std::vector<BlockKind> more = alias_blocks();
+  kinds.insert(kinds.end(), more.begin(), more.end());
+  return kinds;
+}
+
 std::vector<BlockKind>& registry() {
   static std::vector<BlockKind>& kinds = *new std::vector<BlockKind>(built_in_blocks());
   return kinds;

@@ -2,55 +2,13 @@
 
 #include <ATen/Functions.h>
 #include <torch/csrc/autograd/custom_function.h>
-#include <torch/nn/module.h>
 
 #include <cmath>
 
-#include "core/models/values.h"
+#include "core/models/block.h"
 
 namespace slotgraph {
 namespace {
-
-// Parameters by registration; their values come from the seed and their position.
-class Block : public torch::nn::Module {
- public:
-  Block(const BlockShape& shape, std::uint64_t seed) : shape_(shape), seed_(seed) {}
-
-  at::Tensor weight(const std::string& name, std::int64_t out, std::int64_t in) {
-    const double scale = 1.0 / std::sqrt(static_cast<double>(in));
-    return register_parameter(name, values({out, in}, scale));
-  }
-  at::Tensor vector(const std::string& name, std::int64_t size) {
-    return register_parameter(name, values({size}, 0.5));
-  }
-  at::Tensor buffer(const std::string& name, std::int64_t size) {
-    return register_buffer(name, values({size}, 0.1));
-  }
-
-  std::int64_t hidden() const { return shape_.hidden; }
-
- private:
-  at::Tensor values(at::IntArrayRef sizes, double scale) {
-    return integer_values(sizes, shape_.dtype, mix({seed_, next_++}), scale).to(at::kCUDA);
-  }
-  BlockShape shape_;
-  std::uint64_t seed_;
-  std::uint64_t next_ = 0;
-};
-
-using Forward = std::function<Tensors(at::TensorList, const NamedTensors&)>;
-
-// A kind whose `build` registers parameters and returns the forward function over them.
-BlockKind kind(std::string name, std::function<Forward(Block&)> build,
-               std::vector<ExtraInput> extra = {}) {
-  return {std::move(name),
-          [build = std::move(build)](const BlockShape& shape, std::uint64_t seed) {
-            auto block = std::make_shared<Block>(shape, seed);
-            Forward forward = build(*block);
-            return GraphModule{std::move(block), std::move(forward)};
-          },
-          std::move(extra)};
-}
 
 // x + W2 gelu(W1 norm(x))
 Forward mlp(Block& block) {
@@ -143,7 +101,7 @@ Forward saved_data(Block& block) {
 
 }  // namespace
 
-std::vector<BlockKind> built_in_blocks() {
+std::vector<BlockKind> plain_blocks() {
   return {
       kind("mlp", mlp),
       kind("attention", attention),
@@ -152,7 +110,7 @@ std::vector<BlockKind> built_in_blocks() {
       kind("two_inputs", two_inputs, {{.name = "shared", .requires_grad = false, .shared = true}}),
       kind("running_mean", running_mean),
       kind("add_inputs", add_inputs, {{.name = ""}}),
-      kind("saved_data", saved_data)};
+      kind("saved_data", saved_data, {}, /*hides_saves=*/true)};
 }
 
 }  // namespace slotgraph

@@ -8,7 +8,9 @@
 
 namespace slotgraph {
 
-std::vector<BlockKind> built_in_blocks();
+std::vector<BlockKind> plain_blocks();
+// Blocks whose outputs, saved tensors or state alias, or have unusual layouts.
+std::vector<BlockKind> alias_blocks();
 
 }  // namespace slotgraph
 

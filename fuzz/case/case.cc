@@ -88,7 +88,9 @@ nlohmann::json to_json(const Case& value) {
           {"steps", value.steps},
           {"order_seed", value.order_seed},
           {"addresses", value.addresses},
-          {"poison", value.poison}};
+          {"poison", value.poison},
+          {"modes", value.modes},
+          {"shadow", value.shadow}};
 }
 
 Case case_from_json(const JsonReader& reader) {
@@ -98,7 +100,7 @@ Case case_from_json(const JsonReader& reader) {
                  fmt::to_string(kCaseSchema), "use the version of slotgraph that wrote the case"});
   }
   reader.allow_only({"schema", "seed", "plan", "schedule", "layers", "hidden", "dtype", "tokens",
-                     "steps", "order_seed", "addresses", "poison"});
+                     "steps", "order_seed", "addresses", "poison", "modes", "shadow"});
   Case value;
   value.seed = reader.field("seed").unsigned_integer();
   value.plan = plan_from_json(reader.field("plan"));
@@ -118,6 +120,10 @@ Case case_from_json(const JsonReader& reader) {
   value.order_seed = reader.field("order_seed").unsigned_integer();
   value.addresses = reader.field("addresses").choice({"ascending", "descending", "seeded"});
   value.poison = static_cast<int>(reader.field("poison").integer(0, 255));
+  value.modes.clear();
+  for (const JsonReader& mode : reader.field("modes").elements())
+    value.modes.push_back(mode.choice({"placement", "arena", "checkpoint"}));
+  value.shadow = reader.field("shadow").boolean();
   check_fit(reader, value);
   return value;
 }

@@ -41,6 +41,11 @@ struct Case {
   std::uint64_t order_seed = 0;         // order of queued device work
   std::string addresses = "ascending";  // ascending, descending or seeded
   int poison = 0xFF;
+  // Sharing modes that are compared with eager: `placement`, `arena`, `checkpoint`.
+  std::vector<std::string> modes = {"placement"};
+  // Before each replay of a slot graph every dead byte is poisoned, after it every byte that others
+  // own is verified.
+  bool shadow = false;
 
   bool wraps() const { return static_cast<int>(schedule.variants.size()) > plan.ring_length; }
   // Two variants inside one ring length of microbatches.
@@ -48,7 +53,7 @@ struct Case {
   bool equal_tokens() const;
 };
 
-inline constexpr int kCaseSchema = 1;
+inline constexpr int kCaseSchema = 2;
 
 nlohmann::json to_json(const Case& value);
 // Throws Error: J.. malformed (missing or unknown field, wrong type, out of range), F01 unknown

@@ -74,7 +74,7 @@ TEST(Case, UnknownSchemaAndFieldsAndMisfitsAreRefused) {
     const std::string text = refusal(json);
     return text.substr(0, text.find(']') + 1);
   };
-  EXPECT_EQ(rule([](auto& j) { j["schema"] = 2; }), "[F01]");
+  EXPECT_EQ(rule([](auto& j) { j["schema"] = 1; }), "[F01]");
   EXPECT_EQ(rule([](auto& j) { j["extra"] = 2; }), "[J05]");
   EXPECT_EQ(rule([](auto& j) { j["layers"].erase(0); }), "[F02]");
   EXPECT_EQ(rule([](auto& j) { j["tokens"].push_back(3); }), "[F02]");

@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/clone.h>
+#include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -47,7 +48,10 @@ void Driver::forward(const Place& event, int variant) {
     const Place place{event.step, event.microbatch, event.chunk, layer};
     if (layer == 0) first = model_.first_input(place, variant);
     Flight flight{model_.inputs(place, variant, first), {}};
-    flight.outputs = callables_.at(branch(place, variant)).forward(flight.inputs);
+    const int index = branch(place, variant);
+    if (watchers_.shadow) watchers_.shadow->before_forward(index);
+    flight.outputs = callables_.at(index).forward(flight.inputs);
+    if (watchers_.shadow) watchers_.shadow->after_forward(index);
     ++replays_;
     for (std::size_t i = 0; i < flight.outputs.size(); ++i) {
       observer_.observe(place, fmt::format("output {} when returned", i), flight.outputs[i]);
@@ -60,13 +64,16 @@ void Driver::forward(const Place& event, int variant) {
 
 void Driver::backward(const Place& event, int variant) {
   const int layers = model_.spec().plan.layers_per_chunk[event.chunk];
-  if (layers == 0)
-    callables_.note_empty_backward(event.chunk, event.microbatch % model_.spec().plan.ring_length);
+  if (layers == 0) {
+    const int slot = event.microbatch % model_.spec().plan.ring_length;
+    callables_.note_empty_backward(event.chunk, slot);
+    if (watchers_.shadow) watchers_.shadow->empty_backward(event.chunk, slot);
+  }
   at::Tensor incoming;
   for (int layer = layers - 1; layer >= 0; --layer) {
     const Place place{event.step, event.microbatch, event.chunk, layer};
     const at::Tensor& output = flights_.at({place.microbatch, place.chunk, layer}).outputs[0];
-    if (layer == layers - 1) incoming = model_.output_gradient(place, output);
+    if (layer == layers - 1) incoming = model_.output_gradient(place, output, 0);
     incoming = backward_layer(place, variant, incoming);
   }
   observe_again(until_next_backward_, "after the next backward event");
@@ -94,6 +101,7 @@ at::Tensor Driver::backward_layer(const Place& place, int variant, const at::Ten
   Callable& callable = callables_.at(branch(place, variant));
   if (!model_.differentiable(place.chunk, place.layer)) {
     callable.release();
+    if (watchers_.shadow) watchers_.shadow->release(branch(place, variant));
     return {};
   }
   const Tensors inputs = flight.inputs.all();
@@ -103,10 +111,12 @@ at::Tensor Driver::backward_layer(const Place& place, int variant, const at::Ten
   }
   const Tensors parameters = trainable_parameters(model_.module(flat));
   wanted.insert(wanted.end(), parameters.begin(), parameters.end());
-  const at::Tensor& output = flight.outputs[0];
-  Tensors found = torch::autograd::grad({output}, wanted,
-                                        {to_layout(incoming, output.sizes(), output.strides())},
-                                        std::nullopt, false, true);
+  const auto [outputs, incoming_gradients] = gradients_of_outputs(place, flight, incoming);
+  const int index = branch(place, variant);
+  if (watchers_.shadow) watchers_.shadow->before_backward(index);
+  Tensors found =
+      torch::autograd::grad(outputs, wanted, incoming_gradients, std::nullopt, false, true);
+  if (watchers_.shadow) watchers_.shadow->after_backward(index);
   ++replays_;
   Tensors gradients;
   std::size_t next = 0;
@@ -123,6 +133,23 @@ at::Tensor Driver::backward_layer(const Place& place, int variant, const at::Ten
   if (gradients[0].defined()) note_address(place, "gradient of input 0", gradients[0]);
   accumulate(flat, gradients, inputs.size());
   return gradients[0];
+}
+
+std::pair<Tensors, Tensors> Driver::gradients_of_outputs(const Place& place, const Flight& flight,
+                                                         const at::Tensor& incoming) const {
+  const at::Tensor& first = flight.outputs[0];
+  Tensors outputs{first};
+  Tensors gradients{to_layout(incoming, first.sizes(), first.strides())};
+  for (std::size_t i = 1; i < flight.outputs.size(); ++i) {
+    const at::Tensor& output = flight.outputs[i];
+    if (!output.defined() || !output.requires_grad()) continue;
+    const bool missing = (static_cast<std::size_t>(place.microbatch) + i) % 3 == 0;
+    if (missing && !watchers_.pass_zeros) continue;
+    outputs.push_back(output);
+    gradients.push_back(missing ? at::zeros_like(output, at::MemoryFormat::Preserve)
+                                : model_.output_gradient(place, output, static_cast<int>(i)));
+  }
+  return {std::move(outputs), std::move(gradients)};
 }
 
 void Driver::accumulate(int flat_layer, const Tensors& gradients, std::size_t inputs) {
@@ -144,6 +171,7 @@ void Driver::end_step(int step) {
   observe_again(until_next_backward_, "at the end of the step");
   observe_again(until_end_of_step_, "at the end of the step");
   callables_.end_step();
+  if (watchers_.shadow) watchers_.shadow->end_step();
   for (const auto& [place, sum] : sums_) {
     observer_.observe({step, 0, 0, place.first},
                       fmt::format("sum of the gradients of parameter {}", place.second), sum);
@@ -160,10 +188,10 @@ void Driver::end_step(int step) {
 }
 
 void Driver::note_address(const Place& place, const std::string& what, const at::Tensor& tensor) {
-  if (!addresses_) return;
+  if (!watchers_.addresses) return;
   const Plan& plan = model_.spec().plan;
   const int frame = plan.frame(place.chunk, place.microbatch % plan.ring_length, place.layer);
-  if (const void* const first = addresses_->note(frame, what, tensor.const_data_ptr())) {
+  if (const void* const first = watchers_.addresses->note(frame, what, tensor.const_data_ptr())) {
     address_faults_.push_back(fmt::format(
         "step {}, microbatch {}, chunk {}, layer {}, {}: found {}, expected {} as at first",
         place.step, place.microbatch, place.chunk, place.layer, what,

@@ -8,6 +8,7 @@
 #include "core/graph/callables.h"
 #include "fuzz/execute/model.h"
 #include "fuzz/execute/observer.h"
+#include "fuzz/execute/shadow.h"
 
 namespace slotgraph::fuzz {
 
@@ -21,11 +22,19 @@ class AddressBook {
   std::map<std::pair<int, std::string>, const void*> first_;
 };
 
+// What an execution is driven with; each part may be missing.
+struct Watchers {
+  AddressBook* addresses =
+      nullptr;  // notes output 0 and the leading input's gradient of each frame
+  Shadow* shadow = nullptr;
+  // Missing incoming gradients are passed as zeros, which is what a replay makes of them.
+  bool pass_zeros = false;
+};
+
 class Driver {
  public:
-  // With `addresses`, output 0 and the leading input's gradient of every frame are noted there.
-  Driver(Model& model, CallableSet& callables, Observer& observer, AddressBook* addresses)
-      : model_(model), callables_(callables), observer_(observer), addresses_(addresses) {}
+  Driver(Model& model, CallableSet& callables, Observer& observer, const Watchers& watchers)
+      : model_(model), callables_(callables), observer_(observer), watchers_(watchers) {}
 
   // Starts from the initial parameters, buffers and generator. Ends with everything released.
   void run();
@@ -48,6 +57,10 @@ class Driver {
   void step(int step);
   void forward(const Place& event, int variant);
   void backward(const Place& event, int variant);
+  // Gradients of the differentiable outputs: `incoming` of the first, of the others a generated one
+  // or none.
+  std::pair<Tensors, Tensors> gradients_of_outputs(const Place& place, const Flight& flight,
+                                                   const at::Tensor& incoming) const;
   // The gradient of the layer's first input.
   at::Tensor backward_layer(const Place& place, int variant, const at::Tensor& incoming);
   void accumulate(int flat_layer, const Tensors& gradients, std::size_t inputs);
@@ -58,7 +71,7 @@ class Driver {
   Model& model_;
   CallableSet& callables_;
   Observer& observer_;
-  AddressBook* addresses_;
+  Watchers watchers_;
   std::map<std::tuple<int, int, int>, Flight> flights_;  // by microbatch, chunk, layer
   std::map<std::pair<int, int>, at::Tensor> sums_;
   std::vector<Kept> until_next_backward_;  // leading input's gradient of the newest backward event

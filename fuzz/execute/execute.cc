@@ -11,6 +11,7 @@
 #include "fuzz/execute/driver.h"
 #include "fuzz/execute/model.h"
 #include "fuzz/execute/observer.h"
+#include "fuzz/execute/shadow.h"
 
 namespace slotgraph::fuzz {
 namespace {
@@ -52,11 +53,19 @@ class CaseRun {
   void run() {
     {
       const auto eager = callables(Mode::kEager);
-      Driver(model_, *eager, truth_, nullptr).run();
+      Driver(model_, *eager, truth_, {.pass_zeros = true}).run();
     }
-    run_graphs(Mode::kNative, "native", record_.counters.pool_bytes_native, nullptr);
-    AddressBook addresses;
-    run_graphs(Mode::kPlacement, "placement", record_.counters.pool_bytes_slot, &addresses);
+    run_graphs(Mode::kNative, "native");
+    for (const std::string& name : case_.modes) {
+      const Mode mode = name == "arena"        ? Mode::kArena
+                        : name == "checkpoint" ? Mode::kCheckpoint
+                                               : Mode::kPlacement;
+      if (mode != Mode::kPlacement && model_.hides_saves()) {
+        expect_refused(mode, name);
+      } else {
+        run_graphs(mode, name);
+      }
+    }
   }
 
  private:
@@ -66,22 +75,44 @@ class CaseRun {
                            case_.plan, {.mode = mode});
   }
 
-  void run_graphs(Mode mode, const std::string& name, std::uint64_t& pool_bytes,
-                  AddressBook* addresses) {
+  void report(const char* property, const std::string& name, const std::string& where,
+              const std::string& what) {
+    constexpr std::size_t most = 16;
+    if (record_.findings.size() < most) record_.findings.push_back({property, name, where, what});
+  }
+
+  // What a hook cannot see is lost by copying, and must not be lost in silence.
+  void expect_refused(Mode mode, const std::string& name) {
+    try {
+      callables(mode);
+    } catch (const Error& error) {
+      if (error.rule() == "K09") return;
+      throw;
+    }
+    report("error", name, "capture", "a hidden save was accepted, expected rule K09");
+  }
+
+  void run_graphs(Mode mode, const std::string& name) {
     TruthComparer comparer(truth_, name);
     const auto set = callables(mode);
-    pool_bytes = set->memory().reserved_bytes;
+    AddressBook addresses;
+    Shadow shadow(*set, case_.plan, case_.poison);
+    const bool shared = is_slot_mode(mode);
+    if (mode == Mode::kNative) record_.counters.pool_bytes_native = set->memory().reserved_bytes;
+    if (mode == Mode::kPlacement) record_.counters.pool_bytes_slot = set->memory().reserved_bytes;
     record_.counters.frames_captured += case_.plan.slots.size();
-    Driver driver(model_, *set, comparer, addresses);
+    Driver driver(model_, *set, comparer,
+                  {.addresses = shared ? &addresses : nullptr,
+                   .shadow = shared && case_.shadow ? &shadow : nullptr});
     driver.run();
     record_.counters.replays += driver.replays();
     record_.counters.tensors_compared += comparer.tensors();
     record_.counters.bytes_compared += comparer.bytes();
     for (Finding& finding : comparer.findings()) record_.findings.push_back(std::move(finding));
-    for (const std::string& fault : driver.address_faults()) {
-      if (record_.findings.size() < 16)
-        record_.findings.push_back({"addresses", name, fault, "equal slots have other addresses"});
-    }
+    for (const std::string& fault : driver.address_faults())
+      report("addresses", name, fault, "equal slots have other addresses");
+    for (const std::string& fault : shadow.faults())
+      report("shadow", name, fault, "bytes that another frame owns have changed");
   }
 
   const Case& case_;

@@ -4,6 +4,7 @@
 #include <ATen/ops/clone.h>
 #include <ATen/ops/empty_strided.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "core/device/device.h"
@@ -129,12 +130,20 @@ at::Tensor Model::first_input(const Place& place, int variant) const {
                 1.0);
 }
 
-at::Tensor Model::output_gradient(const Place& place, const at::Tensor& output) const {
-  const at::Tensor gradient = values(output.sizes(),
-                                     mix({case_.seed, kGradient, number(place.step),
-                                          number(place.microbatch), number(place.chunk)}),
-                                     0.5);
+at::Tensor Model::output_gradient(const Place& place, const at::Tensor& output, int index) const {
+  const at::Tensor gradient =
+      integer_values(
+          output.sizes(), output.scalar_type(),
+          mix({case_.seed, kGradient, number(place.step), number(place.microbatch),
+               number(place.chunk), index == 0 ? 0 : 1 + number(place.layer) * 64 + number(index)}),
+          0.5)
+          .to(at::kCUDA);
   return to_layout(gradient, output.sizes(), output.strides());
+}
+
+bool Model::hides_saves() const {
+  return std::any_of(kinds_.begin(), kinds_.end(),
+                     [](const BlockKind* kind) { return kind->hides_saves; });
 }
 
 void Model::reset() {

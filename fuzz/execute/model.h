@@ -38,10 +38,13 @@ class Model {
   // Inputs of a layer for one microbatch: `first` and generated extra inputs, as leaves with their
   // gradient wishes.
   Inputs inputs(const Place& place, int variant, const at::Tensor& first);
-  // Generated values for the first input of a chunk, and for the gradient of its output (in the
+  // Generated values for the first input of a chunk, and for the gradient of an output (in the
   // output's layout).
   at::Tensor first_input(const Place& place, int variant) const;
-  at::Tensor output_gradient(const Place& place, const at::Tensor& output) const;
+  at::Tensor output_gradient(const Place& place, const at::Tensor& output, int index) const;
+
+  // Whether a layer keeps tensors for its backward that no saved-tensor hook sees.
+  bool hides_saves() const;
 
   // Writes the initial parameters, buffers and generator state back.
   void reset();

@@ -1,0 +1,118 @@
+#include "fuzz/execute/shadow.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/clone.h>
+#include <ATen/ops/equal.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/memory/borrowed.h"
+
+namespace slotgraph::fuzz {
+namespace {
+
+at::Tensor bytes_of(const Region& region) {
+  return borrowed_tensor(region.begin, {static_cast<std::int64_t>(region.bytes)}, {1}, at::kByte,
+                         nullptr);
+}
+
+}  // namespace
+
+Shadow::Shadow(CallableSet& set, const Plan& plan, int poison)
+    : set_(set), plan_(plan), poison_(poison) {}
+
+std::vector<std::pair<std::string, Region>> Shadow::owned(int except) const {
+  std::vector<std::pair<std::string, Region>> result;
+  for (const auto& [branch, regions] : flights_) {
+    if (branch == except) continue;
+    for (const Region& region : regions)
+      result.emplace_back(fmt::format("branch {} in flight", branch), region);
+  }
+  for (const Region& region : newest_) result.emplace_back("the newest gradient", region);
+  for (const Region& region : previous_) result.emplace_back("the gradient before", region);
+  return result;
+}
+
+void Shadow::poison_dead(const std::vector<std::pair<std::string, Region>>& owned) const {
+  std::vector<Region> live;
+  for (const auto& [owner, region] : owned) live.push_back(region);
+  std::sort(live.begin(), live.end(),
+            [](const Region& a, const Region& b) { return a.begin < b.begin; });
+  for (const Region& segment : set_.pool_memory()) {
+    std::byte* at = segment.begin;
+    std::byte* const end = segment.begin + segment.bytes;
+    const auto fill = [&](std::byte* to) {
+      if (to > at) bytes_of({at, static_cast<std::size_t>(to - at)}).fill_(poison_);
+    };
+    for (const Region& region : live) {
+      if (region.begin + region.bytes <= at || region.begin >= end) continue;
+      fill(region.begin);
+      at = std::max(at, region.begin + region.bytes);
+    }
+    fill(end);
+  }
+}
+
+// The branch's own bytes are its to change; others are not.
+void Shadow::keep(int except) {
+  kept_.clear();
+  for (auto& [owner, region] : owned(except))
+    kept_.push_back({owner, region, bytes_of(region).clone()});
+}
+
+void Shadow::verify(const std::string& replay) {
+  for (const Kept& kept : kept_) {
+    if (at::equal(bytes_of(kept.region), kept.bytes)) continue;
+    faults_.push_back(fmt::format("{}: {} bytes at {} of {}", replay, kept.region.bytes,
+                                  fmt::ptr(kept.region.begin), kept.owner));
+  }
+  kept_.clear();
+}
+
+void Shadow::begin_event(const Event& event) {
+  if (event_ == event) return;
+  previous_ = std::move(newest_);
+  newest_.clear();
+  event_ = event;
+}
+
+void Shadow::before_forward(int branch) {
+  const at::NoGradGuard no_grad;
+  poison_dead(owned(-1));
+  keep(branch);
+}
+
+void Shadow::after_forward(int branch) {
+  const at::NoGradGuard no_grad;
+  verify(fmt::format("forward of branch {}", branch));
+  flights_[branch] = set_.ownership(branch).flight;
+}
+
+void Shadow::before_backward(int branch) {
+  const at::NoGradGuard no_grad;
+  const Slot& slot = plan_.slots[branch];
+  begin_event({slot.model_chunk, slot.physical_slot});
+  poison_dead(owned(-1));
+  // The gradient of the layer before in this event is this one's incoming gradient, and gives way.
+  std::vector<Region> incoming = std::move(newest_);
+  newest_.clear();
+  keep(branch);
+  newest_ = std::move(incoming);
+}
+
+void Shadow::after_backward(int branch) {
+  const at::NoGradGuard no_grad;
+  verify(fmt::format("backward of branch {}", branch));
+  flights_.erase(branch);
+  const std::vector<Region> gradient = set_.ownership(branch).gradient;
+  if (!gradient.empty()) newest_ = gradient;
+}
+
+void Shadow::end_step() {
+  newest_.clear();
+  previous_.clear();
+  event_.reset();
+}
+
+}  // namespace slotgraph::fuzz
