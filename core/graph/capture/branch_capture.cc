@@ -33,8 +33,8 @@ at::Tensor span(const at::Tensor& tensor) {
 // Compares what the forward saves with the warm-up, and copies it to its places.
 class SavedTensors {
  public:
-  SavedTensors(const BranchSource& source, Observer& observer, std::size_t& copied_bytes)
-      : source_(source), observer_(observer), copied_bytes_(copied_bytes) {}
+  SavedTensors(const BranchSource& source, Observer& observer, OpenBranch& open)
+      : source_(source), observer_(observer), open_(open) {}
 
   at::Tensor pack(const at::Tensor& tensor) {
     const std::size_t index = next_++;
@@ -44,10 +44,11 @@ class SavedTensors {
     observer_.see_saved(tensor);
     check(observer_.observation().saved.back(), expected[index], where);
     const at::Tensor& target = source_.copies->saved[index];
-    if (!target.defined() || same_view(tensor, target)) return tensor;
+    if (!target.defined() || (tensor.numel() > 0 && same_view(tensor, target))) return tensor;
     const at::NoGradGuard no_grad;
-    span(target).copy_(span(tensor));
-    copied_bytes_ += static_cast<std::size_t>(span_of(tensor));
+    if (tensor.numel() > 0) span(target).copy_(span(tensor));
+    open_.copied_bytes += static_cast<std::size_t>(span_of(tensor));
+    open_.originals.push_back(tensor.storage().getWeakStorageImpl());
     return target.detach().requires_grad_(tensor.requires_grad());
   }
 
@@ -74,7 +75,7 @@ class SavedTensors {
 
   const BranchSource& source_;
   Observer& observer_;
-  std::size_t& copied_bytes_;
+  OpenBranch& open_;
   std::size_t next_ = 0;
 };
 
@@ -122,7 +123,7 @@ OpenBranch capture_forward(const BranchSource& source, const CaptureSite& site,
   Captured captured = capture(site, std::move(plan), [&] {
     Tensors outputs;
     {
-      SavedTensors saved(source, observer, open.copied_bytes);
+      SavedTensors saved(source, observer, open);
       std::optional<SavedTensorScope> hooks;
       if (source.copies)
         hooks.emplace([&](const at::Tensor& tensor) { return saved.pack(tensor); });

@@ -21,6 +21,9 @@ struct OpenBranch {
   std::shared_ptr<const Recording> forward_recording;
   std::shared_ptr<const Recording> backward_recording;
   std::size_t copied_bytes = 0;  // by its graphs
+  // Storages of what the forward saved and was copied: autograd keeps some of them for as long as
+  // its graph, though nothing reads them.
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> originals;
 };
 
 // Where a branch's tensors are copied to while it is captured: a tensor over each place, undefined

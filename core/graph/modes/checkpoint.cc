@@ -54,9 +54,14 @@ class CheckpointCapture {
     }
   }
 
-  Checkpoint boundary() {
+  // Owners of earlier checkpoints that are still held own their blocks until a switch.
+  Checkpoint boundary(std::initializer_list<const Checkpoint*> earlier) {
     settle(capture_.pool());
-    return take_checkpoint(capture_.pool(), capture_.roots());
+    std::vector<c10::Storage> roots = capture_.roots();
+    for (const Checkpoint* const checkpoint : earlier) {
+      for (const auto& [address, owner] : checkpoint->owners) roots.push_back(owner);
+    }
+    return take_checkpoint(capture_.pool(), roots);
   }
 
   void set_back(const Checkpoint& current, const Checkpoint& target, const OrderEvent& event,
@@ -74,9 +79,9 @@ class CheckpointCapture {
     for (const int variant : variants()) {
       capture(event, variant);
       if (!post) {
-        post = boundary();
+        post = boundary({});
       } else {
-        set_back(boundary(), *post, event, variant, "to the state after the first variant");
+        set_back(boundary({&*post}), *post, event, variant, "to the state after the first variant");
       }
     }
   }
@@ -87,18 +92,18 @@ class CheckpointCapture {
       capture(event, 0);
       return;
     }
-    const Checkpoint pre = boundary();
+    const Checkpoint pre = boundary({});
     std::optional<Checkpoint> post;
     bool at_pre = true;
     for (const int variant : variants()) {
       if (!at_pre) set_back(*post, pre, event, variant, "to the state before the event");
       capture(event, variant);
       if (!post) {
-        post = boundary();
+        post = boundary({&pre});
         set_back(*post, pre, event, variant, "to the state before the event");
         continue;
       }
-      set_back(boundary(), *post, event, variant, "to the state after the first variant");
+      set_back(boundary({&pre, &*post}), *post, event, variant, "to the state after the first variant");
       at_pre = false;
     }
   }

@@ -88,6 +88,11 @@ std::vector<c10::Storage> SlotCapture::roots() const {
     for (const at::Tensor& tensor : module.held())
       if (tensor.defined()) roots.push_back(tensor.storage());
   }
+  for (const auto& [branch, open] : open_) {
+    for (const auto& original : open.originals) {
+      if (auto storage = original.lock()) roots.emplace_back(std::move(storage));
+    }
+  }
   return roots;
 }
 
@@ -146,7 +151,10 @@ CopyTargets SlotCapture::copy_targets(int branch, const Tensors& inputs) const {
   CopyTargets targets;
   for (std::size_t i = 0; i < seen.saved.size(); ++i) {
     const auto& place = layout.saved.places[i];
-    if (!place) {
+    if (!place && seen.saved[i].native) {
+      // Without bytes: a tensor of its own, or it would keep the storage of others alive.
+      targets.saved.push_back(view(borrowed_storage(nullptr, 0, nullptr), 0, seen.saved[i].tensor));
+    } else if (!place) {
       targets.saved.emplace_back();
     } else if (place->region == SavedPlace::Region::kStaging) {
       targets.saved.push_back(view(inputs[0].storage(), place->offset, seen.saved[i].tensor));
@@ -216,9 +224,9 @@ void SlotCapture::forward(int branch, bool lockstep) {
     targets_[branch] = copy_targets(branch, inputs);
     OpenBranch open =
         capture_forward(source(branch, inputs, &targets_[branch]), site(), std::nullopt);
-    if (!lockstep) check_live(before);
     keep_outputs(open, branch);
     open_[branch] = std::move(open);
+    if (!lockstep) check_live(before);
     return;
   }
   const PlacementPlan plan = placement_plan(profile_of(branch).forward,
@@ -277,6 +285,12 @@ void SlotCapture::keep_outputs(OpenBranch& open, int branch) const {
                    "memory of neither the frame nor its module",
                    "outputs that forward computes, or views of inputs, parameters or buffers",
                    "return a copy of tensors that live elsewhere"});
+    }
+    if (output.defined() && output.is_cuda() && output.numel() == 0) {
+      // Without bytes: it would keep the storage of others alive.
+      open.branch.outputs.push_back(borrowed_tensor(nullptr, output.sizes(), output.strides(),
+                                                    output.scalar_type(), nullptr));
+      continue;
     }
     open.branch.outputs.push_back(output.defined() ? output.detach() : output);
   }

@@ -43,7 +43,8 @@ class SlotCapture {
   std::unique_ptr<CallableSet> finish();
 
   const PrivatePool& pool() const { return *pool_; }
-  // Storages that may own blocks of the pool between captures: the slab, and what modules hold.
+  // Storages that may own blocks of the pool between captures: the slab, what modules hold, and
+  // copied tensors that autograd still has.
   std::vector<c10::Storage> roots() const;
 
  private:

@@ -11,12 +11,12 @@
 
 namespace slotgraph {
 
-// While alive, the first write of a dispatched operator on this thread to a storage of the device that the open
-// recording (placing_allocator.h) did not allocate keeps the storage's bytes; the destructor writes
-// them back, if the storage still lives. Main gradients, counters and other tensors that a module
-// reaches by a closure are so what they were, without being named. Work that is captured is not
-// executed and changes nothing. Writes to CPU tensors, and of kernels that no operator stands for,
-// are not seen.
+// While alive, the first write of a dispatched operator on this thread to a storage of the device
+// that the open recording (placing_allocator.h) did not allocate keeps the storage's bytes; the
+// destructor writes them back, if the storage still lives. Main gradients, counters and other
+// tensors that a module reaches by a closure are so what they were, without being named. Work that
+// is captured is not executed and changes nothing. Writes to CPU tensors, and of kernels that no
+// operator stands for, are not seen.
 class WriteLog {
  public:
   WriteLog();
