@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/clone.h>
+#include <ATen/ops/empty.h>
 #include <fmt/format.h>
 #include <torch/nn/module.h>
 
@@ -164,6 +165,9 @@ ProcessStateGuard::Idle::Idle() { device::synchronise(); }
 
 ProcessStateGuard::Idle::~Idle() {
   try {
+    // The allocator retires frees that captures put off when it is asked for memory: here, not
+    // among replays.
+    (void)at::empty({1}, at::TensorOptions(at::kCUDA).dtype(at::kByte));
     device::synchronise();
   } catch (const std::exception& error) {
     fatal(std::string("the device failed while a capture was undone: ") + error.what());
