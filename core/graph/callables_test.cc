@@ -6,90 +6,21 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
-#include <torch/nn/module.h>
 
-#include <cstring>
 #include <functional>
 
 #include "core/device/device.h"
-#include "core/error.h"
-#include "core/graph/calling_thread.h"
+#include "core/graph/testing/rig.h"
+#include "core/testing/rule.h"
 
 namespace slotgraph {
 namespace {
 
+using namespace testing;  // NOLINT(google-build-using-namespace): the rig's names
+
 namespace caching = c10::cuda::CUDACachingAllocator;
 
-constexpr std::int64_t kHidden = 8;
-
-// P2 rank 0 without virtual stages, one layer, ring of two: the order of one variant is F F B B.
-Plan small_plan() {
-  Plan plan;
-  plan.name = "small";
-  plan.shape = {2, 0, 0, 0};
-  plan.layers_per_chunk = {1};
-  plan.cp_sizes = {2, 1};
-  plan.ring_length = 2;
-  plan.covered_counts = {1, 2, 4};
-  plan.base_order = training_order(plan.shape, 2);
-  plan.user_grad_colours = {{0, 1}};
-  for (int v = 0; v < 2; ++v) {
-    for (int s = 0; s < 2; ++s) plan.slots.push_back({s, s, 2 * v + s, 0, 0, v, s});
-  }
-  return plan;
-}
-
-at::Tensor ramp(std::int64_t rows, double start) {
-  return (at::arange(rows * kHidden, at::kFloat) * 0.01 + start)
-      .view({rows, kHidden})
-      .to(at::kCUDA);
-}
-
-// tanh(x W) W; the hook runs at the start of each forward with its number.
-struct Rig {
-  explicit Rig(std::function<void(int)> hook = [](int) {}) : hook(std::move(hook)) {
-    weight = module->register_parameter("weight", ramp(kHidden, -0.3));
-    buffer = module->register_buffer("buffer", ramp(1, 0.5));
-    const GraphModule graph_module{
-        module, [this](at::TensorList in, const NamedTensors&) -> Tensors {
-          this->hook(calls++);
-          return {at::matmul(at::tanh(at::matmul(in[0], weight)), weight)};
-        }};
-    modules = {graph_module, graph_module};
-    for (int branch = 0; branch < 4; ++branch) {
-      samples.push_back({{ramp(rows_of(branch), 0).requires_grad_(true)}, {}});
-    }
-  }
-  static std::int64_t rows_of(int branch) { return branch < 2 ? 3 : 6; }
-  std::unique_ptr<CallableSet> capture(Mode mode = Mode::kPlacement) {
-    return graph_callables(modules, samples, plan.base_order, plan, {.mode = mode});
-  }
-
-  Plan plan = small_plan();
-  std::shared_ptr<torch::nn::Module> module = std::make_shared<torch::nn::Module>("test");
-  at::Tensor weight, buffer;
-  std::function<void(int)> hook;
-  int calls = 0;
-  std::vector<GraphModule> modules;
-  std::vector<Inputs> samples;
-};
-
-struct Callables : ::testing::Test {
-  static void SetUpTestSuite() { device::initialise(); }
-  Callables() : guard(c10::cuda::getStreamFromPool()) {}
-
-  static std::string rule(const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const Error& error) {
-      return error.rule();
-    }
-    return "";
-  }
-  static std::size_t allocated() {
-    device::synchronise();
-    return static_cast<std::size_t>(caching::getDeviceStats(0).allocated_bytes[0].current);
-  }
+struct Callables : DeviceTest {
   // A capture that fails must leave memory, scopes and the stream as they were, so that the next
   // one works.
   static void expect_clean_failure(Rig& setup, const std::string& expected) {
@@ -100,21 +31,7 @@ struct Callables : ::testing::Test {
     const auto set = other.capture();
     EXPECT_EQ(set->at(0).forward(other.samples[0]).size(), 1u);
   }
-
-  c10::cuda::CUDAStreamGuard guard;
-  CallingThreadGuard calling_thread;
 };
-
-at::Tensor gradient(const at::Tensor& output, const at::Tensor& input) {
-  return torch::autograd::grad({output}, {input}, {at::ones_like(output)})[0];
-}
-
-bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
-  const at::Tensor x = a.detach().to(at::kCPU).contiguous(),
-                   y = b.detach().to(at::kCPU).contiguous();
-  return x.nbytes() == y.nbytes() &&
-         std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
-}
 
 TEST_F(Callables, BadRequestsAreRefusedBeforeAnythingRuns) {
   const auto refused = [](const std::function<void(Rig&)>& spoil) {

@@ -103,7 +103,8 @@ class CheckpointCapture {
         set_back(*post, pre, event, variant, "to the state before the event");
         continue;
       }
-      set_back(boundary({&pre, &*post}), *post, event, variant, "to the state after the first variant");
+      set_back(boundary({&pre, &*post}), *post, event, variant,
+               "to the state after the first variant");
       at_pre = false;
     }
   }

@@ -86,6 +86,19 @@ std::map<int, int> renumbering(const Observation& seen, const GraphModule& modul
   return result;
 }
 
+// The variants of a frame show the same surface.
+void check_variants(const CaptureRequest& request, const std::vector<BranchProfile>& profiles) {
+  std::vector<Surface> outputs, gradients;
+  for (const Slot& slot : request.plan.slots) {
+    const Observation& seen = profiles[slot.warmup_alias_group].observation;
+    const int family = request.plan.frame(slot.model_chunk, slot.physical_slot, slot.layer);
+    outputs.push_back({family, slot.io_branch_id, seen.outputs});
+    gradients.push_back({family, slot.io_branch_id, seen.user_gradients});
+  }
+  check_families(outputs);
+  check_families(gradients);
+}
+
 void place_frames(const CaptureRequest& request, const std::vector<BranchProfile>& profiles,
                   const std::vector<bool>& copied, SlotLayout& layout) {
   const Plan& plan = request.plan;
@@ -204,6 +217,7 @@ std::vector<BranchTensors> branch_tensors(const CaptureRequest& request,
 SlotLayout lay_out(const CaptureRequest& request, const std::vector<BranchProfile>& profiles,
                    const std::vector<bool>& copied) {
   const Plan& plan = request.plan;
+  check_variants(request, profiles);
   SlotLayout layout;
   layout.copy_of_branch.resize(plan.slots.size());
   layout.input_storages.resize(plan.slots.size());

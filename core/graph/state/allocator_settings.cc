@@ -1,7 +1,6 @@
 #include "core/graph/state/allocator_settings.h"
 
-#include <c10/cuda/CUDAAllocatorConfig.h>
-#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/core/AllocatorConfig.h>
 
 #include <algorithm>
 #include <cctype>
@@ -52,7 +51,7 @@ std::string without_expandable_segments(const std::string& settings) {
 }
 
 bool expandable_segments_on() {
-  return c10::cuda::CUDACachingAllocator::CUDAAllocatorConfig::expandable_segments();
+  return c10::CachingAllocator::AcceleratorAllocatorConfig::use_expandable_segments();
 }
 
 AllocatorSettingsGuard::AllocatorSettingsGuard() {

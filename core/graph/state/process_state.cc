@@ -113,13 +113,6 @@ ModuleStateGuard::~ModuleStateGuard() {
 
 void ModuleStateGuard::check_replaced(const Saved& saved) const {
   const std::string where = "module " + name_of(saved.module);
-  for (const at::Tensor& state : state_of(saved.module)) {
-    for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      if (state.numel() == 0 || !state.is_alias_of(inputs_[i].tensor)) continue;
-      throw Error({"W12", where, fmt::format("sample input {} in its state after warm-up", i),
-                   "state that is no input", "clone the input before it becomes a buffer"});
-    }
-  }
   const Tensors parameters = parameters_of(saved.module), buffers = buffers_of(saved.module);
   if (same_objects(parameters, saved.parameters) && same_objects(buffers, saved.buffers) &&
       addresses_of(parameters, buffers) == saved.addresses)

@@ -38,8 +38,8 @@ class ModuleStateGuard {
   ModuleStateGuard(const ModuleStateGuard&) = delete;
   ModuleStateGuard& operator=(const ModuleStateGuard&) = delete;
 
-  // Throws Error: W12 a module made an input a part of its state; PS02 another tensor, or other
-  // memory, in place of a parameter or buffer; PS01 an input or parameter was written in place.
+  // Throws Error: PS02 another tensor, or other memory, in place of a parameter or buffer; PS01 an
+  // input or parameter was written in place.
   void check() const;
 
  private:
@@ -75,7 +75,7 @@ class GeneratorGuard {
   std::vector<std::pair<at::Generator, at::Tensor>> states_;
 };
 
-// All of it, in the order of runtime.md 8.1, on the stream for captures, with gradients enabled.
+// All of it, on the stream for captures, with gradients enabled; undone in reverse order.
 // The device is idle when it is made and when it is gone.
 class ProcessStateGuard {
  public:
@@ -89,13 +89,13 @@ class ProcessStateGuard {
     Idle();
     ~Idle();
   };
+  AllocatorSettingsGuard settings_;  // before anything is allocated
   c10::cuda::CUDAStreamGuard stream_;
   at::AutoGradMode grad_{true};
   Idle idle_;
   ModuleStateGuard modules_;
   GeneratorGuard generators_;
   WriteLog writes_;
-  AllocatorSettingsGuard settings_;
 };
 
 }  // namespace slotgraph

@@ -74,6 +74,18 @@ Run run_once(const GraphModule& module, const Inputs& sample, const std::string&
   return run;
 }
 
+// A lazy module may have made an input a part of its state.
+void check_state(const GraphModule& module, const Inputs& sample, const std::string& where) {
+  const Tensors inputs = sample.all();
+  for (const at::Tensor& state : state_of(module)) {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (state.numel() == 0 || !state.is_alias_of(inputs[i])) continue;
+      throw Error({"W12", where, fmt::format("input {} in the state after warm-up", i),
+                   "state that is no input", "clone the input before it becomes a buffer"});
+    }
+  }
+}
+
 // The caller's callbacks around one module's warm-up.
 class Hooks {
  public:
@@ -134,6 +146,7 @@ BranchProfile warm_up(const GraphModule& module, const Inputs& sample, int index
   BranchProfile profile;
   for (int iteration = 0; iteration < options.warm_up_iterations; ++iteration) {
     Run run = run_once(module, sample, where, options, watch);
+    check_state(module, sample, where);
     // The first run may have filled caches: what it allocated says nothing about later ones.
     if (iteration > 0) {
       if (watch == Watch::kAllocations)
