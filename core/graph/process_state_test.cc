@@ -63,7 +63,9 @@ void expect_equal(const Snapshot& now, const Snapshot& before) {
   EXPECT_TRUE(same_bytes(now.main_grad, before.main_grad));
   EXPECT_EQ(now.grad, before.grad) << "the same .grad object";
   EXPECT_EQ(now.grad_content.defined(), before.grad_content.defined());
-  if (before.grad_content.defined()) EXPECT_TRUE(same_bytes(now.grad_content, before.grad_content));
+  const bool same_grad =
+      !before.grad_content.defined() || same_bytes(now.grad_content, before.grad_content);
+  EXPECT_TRUE(same_grad);
   EXPECT_EQ(now.weight_requires_grad, before.weight_requires_grad);
   EXPECT_EQ(now.sample_requires_grad, before.sample_requires_grad);
   EXPECT_EQ(now.grad_mode, before.grad_mode);

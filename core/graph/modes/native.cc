@@ -1,5 +1,6 @@
 // Graphs without sharing between branches: one private pool for each branch, or for each variant.
 #include <ATen/ops/empty_strided.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <fmt/format.h>
 
 #include <map>
@@ -120,6 +121,7 @@ std::unique_ptr<CallableSet> make_native(const CaptureRequest& request) {
               Watch::kNothing);
     }
   }
+  c10::cuda::CUDACachingAllocator::emptyCache();
   return NativeCapture(request).run();
 }
 

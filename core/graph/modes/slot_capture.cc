@@ -220,7 +220,8 @@ void SlotCapture::check_live(const std::map<const void*, std::size_t>& before) c
 void SlotCapture::forward(int branch, bool lockstep) {
   const Tensors inputs = static_inputs(branch);
   if (copy_of(branch)) {
-    const auto before = topology_of(*pool_).live();
+    const auto before =
+        lockstep ? std::map<const void*, std::size_t>() : topology_of(*pool_).live();
     targets_[branch] = copy_targets(branch, inputs);
     OpenBranch open =
         capture_forward(source(branch, inputs, &targets_[branch]), site(), std::nullopt);
@@ -300,11 +301,12 @@ void SlotCapture::backward(int branch, bool lockstep) {
   OpenBranch open = std::move(open_.at(branch));
   open_.erase(branch);
   if (!profile_of(branch).incoming.empty()) {
-    const auto before = topology_of(*pool_).live();
+    const bool watch = copy_of(branch) && !lockstep;
+    const auto before = watch ? topology_of(*pool_).live() : std::map<const void*, std::size_t>();
     keep_gradients(open, branch, capture_gradients(open, branch));
     open.inputs.clear();
     open.outputs.clear();
-    if (copy_of(branch) && !lockstep) check_live(before);
+    if (watch) check_live(before);
   }
   open.inputs.clear();
   open.outputs.clear();

@@ -156,14 +156,17 @@ void lay_out_inputs(const std::vector<BranchTensors>& branches, const std::vecto
 }
 
 void lay_out_incoming(const std::vector<BranchProfile>& profiles, SlotLayout& layout) {
+  // A set is in use during one replay, and replays are ordered: all sets share their bytes.
+  const std::size_t base = layout.bytes;
   for (const BranchProfile& profile : profiles) {
-    if (layout.staging.contains(profile.incoming)) continue;
+    std::size_t end = base;
     std::vector<std::size_t> offsets;
     for (const TensorShape& shape : profile.incoming) {
-      offsets.push_back(layout.bytes);
-      layout.bytes += aligned(storage_bytes(shape));
+      offsets.push_back(end);
+      end += aligned(storage_bytes(shape));
     }
     layout.staging[profile.incoming] = offsets;
+    layout.bytes = std::max(layout.bytes, end);
   }
 }
 

@@ -10,7 +10,6 @@
 
 #include "core/graph/graph_module.h"
 #include "core/graph/state/allocator_settings.h"
-#include "core/graph/state/write_log.h"
 
 namespace slotgraph {
 
@@ -95,7 +94,6 @@ class ProcessStateGuard {
   Idle idle_;
   ModuleStateGuard modules_;
   GeneratorGuard generators_;
-  WriteLog writes_;
 };
 
 }  // namespace slotgraph

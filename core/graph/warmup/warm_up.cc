@@ -8,6 +8,7 @@
 
 #include "core/device/device.h"
 #include "core/error.h"
+#include "core/graph/state/write_log.h"
 #include "core/graph/warmup/saved_hooks.h"
 
 namespace slotgraph {
@@ -143,6 +144,7 @@ BranchProfile warm_up(const GraphModule& module, const Inputs& sample, int index
                       const Options& options, Watch watch) {
   const std::string where = fmt::format("warm-up of module {} ({})", index, name_of(module));
   Hooks hooks(options, index);
+  std::optional<WriteLog> writes(std::in_place);
   BranchProfile profile;
   for (int iteration = 0; iteration < options.warm_up_iterations; ++iteration) {
     Run run = run_once(module, sample, where, options, watch);
@@ -159,6 +161,7 @@ BranchProfile warm_up(const GraphModule& module, const Inputs& sample, int index
     }
     profile = std::move(run.profile);
   }
+  writes.reset();
   hooks.finish();
   device::synchronise();
   return profile;

@@ -18,8 +18,9 @@ enum class Watch {
 
 // Runs the module options.warm_up_iterations times, forward and backward, on the current stream and
 // the calling thread, between the options' hooks; `module` is its index. The gradients' values are
-// ones. The device is idle afterwards. The hook after it runs exactly once if the one before it
-// did, also when the warm-up throws.
+// ones. What it writes outside
+// of its own allocations is written back (write_log.h). The device is idle afterwards. The hook
+// after it runs exactly once if the one before it did, also when the warm-up throws.
 //
 // Throws Error: W12 an input is module state after a run; W01, W02, W04, W06, K05, K06 as Observer;
 // W03, W05 runs differ; PM01 allocations are watched, and a run after the first allocates something
