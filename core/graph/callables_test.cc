@@ -226,23 +226,25 @@ TEST_F(Callables, MemoryComesBackInEveryOrderOfDropping) {
 
 // Sources that lie where other targets are must be read before they are overwritten.
 TEST_F(Callables, InputsInStaticPlacesOfOtherInputsAreMovedAsIfAtOnce) {
-  Rig rig;
-  const GraphModule sum{rig.module, [&](at::TensorList in, const NamedTensors&) -> Tensors {
-                          return {at::matmul(in[0], rig.weight) + in[1] * 2};
-                        }};
-  rig.modules = {sum, sum};
-  for (Inputs& sample : rig.samples)
-    sample.positional.push_back(ramp(sample.positional[0].size(0), 0.7));
-  const auto set = rig.capture();
-  // The first flight's inputs are the static places themselves, seen through the saved tensors of
-  // its inputs.
-  const at::Tensor a = ramp(3, 0.2), b = ramp(3, 0.9);
-  const Tensors first = set->at(0).forward({{a, b}, {}});
-  EXPECT_TRUE(same_bytes(first[0], at::matmul(a, rig.weight) + b * 2));
-  set->at(0).release();
-  const Tensors chained = set->at(0).forward({{first[0].detach(), first[0].detach()}, {}});
-  const at::Tensor y = at::matmul(a, rig.weight) + b * 2;
-  EXPECT_TRUE(same_bytes(chained[0], at::matmul(y, rig.weight) + y * 2));
+  for (const Mode mode : kSlotModes) {
+    Rig rig;
+    rig.set_forward([&](at::TensorList in, const NamedTensors&) -> Tensors {
+      return {at::matmul(in[0], rig.weight) + in[1] * 2};
+    });
+    for (Inputs& sample : rig.samples)
+      sample.positional.push_back(ramp(sample.positional[0].size(0), 0.7));
+    const auto set = rig.capture(mode);
+    const at::Tensor a = ramp(3, 0.2), b = ramp(3, 0.9);
+    const Tensors places = set->at(0).static_inputs();
+    places[0].copy_(a);
+    places[1].copy_(b);
+    const Tensors swapped = set->at(0).forward({{places[1], places[0]}, {}});
+    EXPECT_TRUE(same_bytes(swapped[0], at::matmul(b, rig.weight) + a * 2));
+    set->at(0).release();
+    const Tensors chained = set->at(0).forward({{swapped[0].detach(), swapped[0].detach()}, {}});
+    const at::Tensor y = at::matmul(b, rig.weight) + a * 2;
+    EXPECT_TRUE(same_bytes(chained[0], at::matmul(y, rig.weight) + y * 2));
+  }
 }
 
 // Frames share transients and staging, so a replay must wait for the last one whatever its stream.

@@ -102,12 +102,15 @@ void spoil_and_compare(Mode mode, int fail_at) {
   const at::Tensor main_grad = ramp(kHidden, 3);
   rig.weight.mutable_grad() = ramp(kHidden, 7);
   const at::Tensor spare = ramp(kHidden, 9);
+  // On the CPU: no operator on the device writes it.
+  const at::Tensor counter = rig.module->register_buffer("counter", at::zeros({1}));
   rig.set_forward([&](at::TensorList in, const NamedTensors&) -> Tensors {
     EXPECT_TRUE(capturing());
     const at::Tensor noise = at::empty({4}, at::kCUDA).uniform_();
     {
       const at::NoGradGuard no_grad;
       rig.buffer.add_(1);
+      at::Tensor(counter).add_(1);
       rig.weight.grad().add_(1);
     }
     rig.weight.mutable_grad() = spare;
@@ -125,6 +128,7 @@ void spoil_and_compare(Mode mode, int fail_at) {
     set.reset();
   }
   expect_equal(Snapshot::take(rig, main_grad), before);
+  EXPECT_EQ(counter.item<float>(), 0);
 }
 
 TEST_F(ProcessState, IsWhatItWasAfterSuccessAndAfterAFailureAtEveryCall) {
