@@ -89,6 +89,9 @@ class ProcessStateGuard {
     Idle();
     ~Idle();
   };
+  struct Retirement {
+    ~Retirement();
+  };
   c10::cuda::CUDAStreamGuard stream_;
   at::AutoGradMode grad_{true};
   Idle idle_;
@@ -96,6 +99,7 @@ class ProcessStateGuard {
   GeneratorGuard generators_;
   WriteLog writes_;
   AllocatorSettingsGuard settings_;
+  Retirement retirement_;  // asks for memory, so it comes before the caller's settings return
 };
 
 }  // namespace slotgraph
