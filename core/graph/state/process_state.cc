@@ -156,11 +156,19 @@ GeneratorGuard::~GeneratorGuard() {
 
 ProcessStateGuard::Idle::Idle() { device::synchronise(); }
 
-ProcessStateGuard::Idle::~Idle() {
+ProcessStateGuard::Retirement::~Retirement() {
   try {
     // The allocator retires frees that captures put off when it is asked for memory: here, not
-    // among replays.
+    // among replays. It has done so, too, when it finds none.
     (void)at::empty({1}, at::TensorOptions(at::kCUDA).dtype(at::kByte));
+  } catch (const c10::OutOfMemoryError&) {
+  } catch (const std::exception& error) {
+    fatal(std::string("the device failed while a capture was undone: ") + error.what());
+  }
+}
+
+ProcessStateGuard::Idle::~Idle() {
+  try {
     device::synchronise();
   } catch (const std::exception& error) {
     fatal(std::string("the device failed while a capture was undone: ") + error.what());

@@ -1,0 +1,132 @@
+// Faults of the published catalogue (faults.csv) that no other test would notice.
+#include <ATen/Functions.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "properties/published_testing.h"
+
+namespace slotgraph::properties {
+namespace {
+
+struct Faults : Published {};
+
+Net net_of(const GraphModule& module) {
+  return {distinct_plan({1}, 2, {1, -1}), {module}, [](int) { return ones({4, 4}); }};
+}
+std::string refusal(const GraphModule& module, Mode mode) {
+  return rule_of([&] { net_of(module).capture(mode); });
+}
+
+// C-06: storages without bytes all have address 0, which is no identity.
+TEST_F(Faults, EmptyParametersAndSavesAreNotOneStorage) {
+  for (const Mode mode : kSlotModes) {
+    const auto module = std::make_shared<torch::nn::Module>("empty");
+    const at::Tensor empty = module->register_parameter("empty", ramp({0}));
+    const at::Tensor weight = module->register_parameter("weight", ramp({4, 4}));
+    Replay replay(net_of({module,
+                          [=](at::TensorList in, const NamedTensors&) -> Tensors {
+                            const at::Tensor none = in[0].narrow(0, 0, 0).reshape({0}) * empty;
+                            return {in[0] * weight + none.sum()};
+                          }}),
+                  mode);
+    replay.run({1, -1, 2, -2});
+  }
+}
+
+// C-12: every second run saves another tensor. kPlacement sees no saves, but other allocations.
+TEST_F(Faults, SavesThatAlternateAreRefused) {
+  for (const Mode mode : {Mode::kArena, Mode::kCheckpoint}) {
+    int calls = 0;
+    EXPECT_EQ(refusal(unary([&](const at::Tensor& x) {
+                        return ++calls % 2 == 0 ? at::sin(x * 2) : at::sigmoid(x * 2);
+                      }),
+                      mode),
+              "W03");
+  }
+}
+
+// C-13: another parameter is used every second time; their number is the same.
+TEST_F(Faults, ParametersUsedInTurnAreRefused) {
+  for (const Mode mode : kSlotModes) {
+    const auto module = std::make_shared<torch::nn::Module>("turns");
+    const Tensors weights{module->register_parameter("even", ramp({4, 4})),
+                          module->register_parameter("odd", ramp({4, 4}))};
+    int calls = 0;
+    EXPECT_EQ(refusal({module,
+                       [&](at::TensorList in, const NamedTensors&) {
+                         return Tensors{in[0] * weights[++calls % 2]};
+                       }},
+                      mode),
+              mode == Mode::kPlacement ? "W05" : "W03");
+  }
+}
+
+// J-07: the captured gradient is the incoming one itself, or a view of it.
+TEST_F(Faults, GradientsThatAreTheIncomingOneAreCopied) {
+  for (const Mode mode : kSlotModes) {
+    Replay replay(net_of(unary([](const at::Tensor& x) { return x + 0; })), mode);
+    replay.run({1, -1, 2, -2});
+    Replay view(net_of(unary([](const at::Tensor& x) { return x.transpose(0, 1) + 0; })), mode);
+    view.run({1, -1, 2, -2});
+  }
+}
+
+// the address is the static input's, the strides are not.
+TEST_F(Faults, ATransposedViewOfTheStaticInputIsCopied) {
+  for (const Mode mode : kSlotModes) {
+    const Net net = net_of(unary([](const at::Tensor& x) { return x * 2; }));
+    const auto set = net.capture(mode);
+    const at::Tensor place = set->at(0).static_inputs()[0].detach();
+    place.copy_(ramp({4, 4}));
+    const at::Tensor expected = (ramp({4, 4}) * 2).t();
+    EXPECT_TRUE(same_bytes(
+        set->at(0).forward({{place.t().requires_grad_(true)}, {}})[0].contiguous(), expected));
+  }
+}
+
+// an incoming gradient that is missing counts as zeros, not as those of the last backward.
+TEST_F(Faults, MissingIncomingGradientsAreZeros) {
+  for (const Mode mode : kSlotModes) {
+    const Net net = net_of(stateless([](at::TensorList in, const NamedTensors&) -> Tensors {
+      return {in[0] * in[0], at::sin(in[0])};
+    }));
+    Replay replay(net, mode);
+    replay.run({1, -1});
+    const at::Tensor x = ramp({4, 4}).requires_grad_(true);
+    const at::Tensor y = replay.set().at(0).forward({{x}, {}})[0];
+    const at::Tensor found = torch::autograd::grad({y}, {x}, {at::ones_like(y)})[0];
+    EXPECT_TRUE(same_bytes(found, x.detach() * 2));
+  }
+}
+
+// named inputs of equal sizes in another order than at the capture.
+TEST_F(Faults, NamedInputsAreFoundByName) {
+  for (const Mode mode : kSlotModes) {
+    Net net = net_of(stateless([](at::TensorList in, const NamedTensors& named) -> Tensors {
+      return {in[0] * named[0].second - named[1].second};
+    }));
+    for (Inputs& sample : net.samples)
+      sample.named = {{"scale", ramp({4, 4})}, {"shift", ramp({4, 4})}};
+    const auto set = net.capture(mode);
+    const at::Tensor x = ramp({4, 4}, 1), scale = ramp({4, 4}, 2), shift = ramp({4, 4}, 3);
+    const Inputs swapped{{x.clone().requires_grad_(true)}, {{"shift", shift}, {"scale", scale}}};
+    EXPECT_TRUE(same_bytes(set->at(0).forward(swapped)[0], x * scale - shift));
+  }
+}
+
+// a module in another mode than at the capture runs eagerly.
+TEST_F(Faults, AModuleThatNoLongerTrainsRunsEagerly) {
+  for (const Mode mode : kSlotModes) {
+    const auto module = std::make_shared<torch::nn::Module>("mode");
+    const Net net = net_of({module, [=](at::TensorList in, const NamedTensors&) {
+                              return Tensors{in[0] * (module->is_training() ? 2 : 3)};
+                            }});
+    const auto set = net.capture(mode);
+    module->eval();
+    EXPECT_TRUE(same_bytes(set->at(0).forward(net.samples[0])[0], ramp({4, 4}, 3) * 0 + 3));
+    module->train();
+    EXPECT_TRUE(same_bytes(set->at(0).forward(net.samples[0])[0], ramp({4, 4}, 3) * 0 + 2));
+  }
+}
+
+}  // namespace
+}  // namespace slotgraph::properties
