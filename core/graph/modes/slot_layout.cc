@@ -107,13 +107,9 @@ void place_frames(const CaptureRequest& request, const std::vector<BranchProfile
   for (int layer = 0; layer < plan.layers(); ++layer) {
     std::vector<std::vector<Survivor>> saved;
     std::vector<std::vector<Survivor>> returned;
-    std::vector<Surface> outputs;
-    std::vector<Surface> gradients;
     for (int variant = 0; variant < plan.variants(); ++variant) {
       const int module = variant * plan.layers() + layer;
       if (copied[module]) continue;
-      outputs.push_back({layer, variant, profiles[module].observation.outputs});
-      gradients.push_back({layer, variant, profiles[module].observation.user_gradients});
       saved.push_back(survivors_of(profiles[module].forward));
       const InputPlaces inputs = input_places(request.samples[request.first_branch(module)]);
       saved.back().insert(saved.back().end(), inputs.survivors.begin(), inputs.survivors.end());
@@ -122,8 +118,6 @@ void place_frames(const CaptureRequest& request, const std::vector<BranchProfile
         returned.back().push_back({{Role::Kind::kGradient, 0}, *bytes});
       }
     }
-    check_families(outputs);
-    check_families(gradients);
     layout.frames.push_back(place(saved));
     layout.gradients.push_back(place(returned));
   }

@@ -156,18 +156,15 @@ GeneratorGuard::~GeneratorGuard() {
 
 ProcessStateGuard::Idle::Idle() { device::synchronise(); }
 
-ProcessStateGuard::Retirement::~Retirement() {
+// The allocator retires frees that captures put off when it is asked for memory: here, not among
+// replays. It has done so, too, when it finds none.
+ProcessStateGuard::Idle::~Idle() {
   try {
-    // The allocator retires frees that captures put off when it is asked for memory: here, not
-    // among replays. It has done so, too, when it finds none.
     (void)at::empty({1}, at::TensorOptions(at::kCUDA).dtype(at::kByte));
   } catch (const c10::OutOfMemoryError&) {
   } catch (const std::exception& error) {
     fatal(std::string("the device failed while a capture was undone: ") + error.what());
   }
-}
-
-ProcessStateGuard::Idle::~Idle() {
   try {
     device::synchronise();
   } catch (const std::exception& error) {
