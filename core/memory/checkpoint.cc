@@ -174,9 +174,15 @@ class Switch {
       set_to(before_, current_, "R5");
       check(current_, "R6", "R7");
     } catch (const std::exception& error) {
-      fatal(fmt::format("{}: {}; the rollback failed too: {}; lost: {}", label_, cause,
-                        error.what(), sizes_of(current_.live)));
+      give_up(cause, error.what());
+    } catch (...) {
+      give_up(cause, "an exception of unknown type");
     }
+  }
+
+  [[noreturn]] void give_up(const std::string& cause, const std::string& error) const {
+    fatal(fmt::format("{}: {}; the rollback failed too: {}; lost: {}", label_, cause, error,
+                      sizes_of(current_.live)));
   }
 
   const PrivatePool& pool_;
