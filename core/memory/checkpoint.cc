@@ -107,7 +107,7 @@ class Switch {
         refuse("S4", label_, "live after every owner was released: " + sizes_of(left), "none",
                "allocate from the pool in captures only");
       }
-      set_to(target_.state, target_, "S5");
+      adopt(caching::get()->setCheckpointPoolState(device_, target_.state), target_, "S5");
       check(target_, "S6", "S7");
     } catch (const std::exception& error) {
       roll_back(error.what());
@@ -131,9 +131,7 @@ class Switch {
   }
 
   // S5. Every block that comes back finds its owner, by exact address.
-  void set_to(const std::shared_ptr<caching::AllocatorState>& state, const Checkpoint& checkpoint,
-              const char* rule) {
-    caching::CheckpointDelta delta = caching::get()->setCheckpointPoolState(device_, state);
+  void adopt(caching::CheckpointDelta delta, const Checkpoint& checkpoint, const char* rule) const {
     std::set<const void*> adopted;
     for (at::DataPtr& block : delta.dataptrs_allocd) {
       const void* const address = block.get();
@@ -161,6 +159,18 @@ class Switch {
            "exactly the blocks of the checkpoint", "");
   }
 
+  // A block that another stream used waits for an event when the allocator frees it, and is then in
+  // the way of what was: once it has been retired the second attempt succeeds.
+  caching::CheckpointDelta restore() const {
+    settle(pool_);
+    try {
+      return caching::get()->setCheckpointPoolState(device_, before_);
+    } catch (const c10::Error&) {
+      settle(pool_);
+      return caching::get()->setCheckpointPoolState(device_, before_);
+    }
+  }
+
   // Whatever the failure left: nobody owns anything, the allocator frees what is there and rebuilds
   // what was, and the owners take it back.
   void roll_back(const std::string& cause) {
@@ -171,7 +181,7 @@ class Switch {
           strip(storage);
         }
       }
-      set_to(before_, current_, "R5");
+      adopt(restore(), current_, "R5");
       check(current_, "R6", "R7");
     } catch (const std::exception& error) {
       give_up(cause, error.what());
