@@ -93,7 +93,8 @@ class Switch {
         current_(current),
         target_(target),
         label_(label),
-        before_(caching::get()->getCheckpointState(device_, pool.id())) {
+        before_(caching::get()->getCheckpointState(device_, pool.id())),
+        live_before_(topology_of(pool).live()) {
     check_owners(current, "S1", label + ", current checkpoint");
     check_target(current, target, label + ", target checkpoint");
   }
@@ -108,7 +109,7 @@ class Switch {
                "allocate from the pool in captures only");
       }
       adopt(caching::get()->setCheckpointPoolState(device_, target_.state), target_, "S5");
-      check(target_, "S6", "S7");
+      check(target_, target_.live, "S6", "S7");
     } catch (const std::exception& error) {
       roll_back(error.what());
       throw;
@@ -149,13 +150,13 @@ class Switch {
              fmt::to_string(checkpoint.owners.size()), "");
   }
 
-  void check(const Checkpoint& checkpoint, const char* owners, const char* live) const {
-    check_owners(checkpoint, owners, label_);
+  void check(const Checkpoint& checkpoint, const Live& live, const char* owners_rule,
+             const char* live_rule) const {
+    check_owners(checkpoint, owners_rule, label_);
     const Live now = topology_of(pool_).live();
-    if (now == checkpoint.live) return;
-    refuse(live, label_,
-           "added " + sizes_of(without(now, checkpoint.live)) + "; missing " +
-               sizes_of(without(checkpoint.live, now)),
+    if (now == live) return;
+    refuse(live_rule, label_,
+           "added " + sizes_of(without(now, live)) + "; missing " + sizes_of(without(live, now)),
            "exactly the blocks of the checkpoint", "");
   }
 
@@ -171,6 +172,16 @@ class Switch {
     }
   }
 
+  // Blocks that `current` never knew are back at their addresses, and their owners never lost them.
+  void leave_strays(caching::CheckpointDelta& delta) const {
+    const Live strays = without(live_before_, current_.live);
+    std::erase_if(delta.dataptrs_allocd, [&](at::DataPtr& block) {
+      if (!strays.contains(block.get())) return false;
+      (void)block.release_context();
+      return true;
+    });
+  }
+
   // Whatever the failure left: nobody owns anything, the allocator frees what is there and rebuilds
   // what was, and the owners take it back.
   void roll_back(const std::string& cause) {
@@ -181,8 +192,10 @@ class Switch {
           strip(storage);
         }
       }
-      adopt(restore(), current_, "R5");
-      check(current_, "R6", "R7");
+      caching::CheckpointDelta delta = restore();
+      leave_strays(delta);
+      adopt(std::move(delta), current_, "R5");
+      check(current_, live_before_, "R6", "R7");
     } catch (const std::exception& error) {
       give_up(cause, error.what());
     } catch (...) {
@@ -201,6 +214,7 @@ class Switch {
   const Checkpoint& target_;
   const std::string& label_;
   std::shared_ptr<caching::AllocatorState> before_;  // S0
+  Live live_before_;
 };
 
 }  // namespace
