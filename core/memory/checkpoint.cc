@@ -93,7 +93,8 @@ class Switch {
         current_(current),
         target_(target),
         label_(label),
-        before_(caching::get()->getCheckpointState(device_, pool.id())) {
+        before_(caching::get()->getCheckpointState(device_, pool.id())),
+        live_before_(topology_of(pool).live()) {
     check_owners(current, "S1", label + ", current checkpoint");
     check_target(current, target, label + ", target checkpoint");
   }
@@ -107,8 +108,8 @@ class Switch {
         refuse("S4", label_, "live after every owner was released: " + sizes_of(left), "none",
                "allocate from the pool in captures only");
       }
-      set_to(target_.state, target_, "S5");
-      check(target_, "S6", "S7");
+      adopt(caching::get()->setCheckpointPoolState(device_, target_.state), target_, "S5");
+      check(target_, target_.live, "S6", "S7");
     } catch (const std::exception& error) {
       roll_back(error.what());
       throw;
@@ -131,9 +132,7 @@ class Switch {
   }
 
   // S5. Every block that comes back finds its owner, by exact address.
-  void set_to(const std::shared_ptr<caching::AllocatorState>& state, const Checkpoint& checkpoint,
-              const char* rule) {
-    caching::CheckpointDelta delta = caching::get()->setCheckpointPoolState(device_, state);
+  void adopt(caching::CheckpointDelta delta, const Checkpoint& checkpoint, const char* rule) const {
     std::set<const void*> adopted;
     for (at::DataPtr& block : delta.dataptrs_allocd) {
       const void* const address = block.get();
@@ -151,14 +150,36 @@ class Switch {
              fmt::to_string(checkpoint.owners.size()), "");
   }
 
-  void check(const Checkpoint& checkpoint, const char* owners, const char* live) const {
-    check_owners(checkpoint, owners, label_);
+  void check(const Checkpoint& checkpoint, const Live& live, const char* owners_rule,
+             const char* live_rule) const {
+    check_owners(checkpoint, owners_rule, label_);
     const Live now = topology_of(pool_).live();
-    if (now == checkpoint.live) return;
-    refuse(live, label_,
-           "added " + sizes_of(without(now, checkpoint.live)) + "; missing " +
-               sizes_of(without(checkpoint.live, now)),
+    if (now == live) return;
+    refuse(live_rule, label_,
+           "added " + sizes_of(without(now, live)) + "; missing " + sizes_of(without(live, now)),
            "exactly the blocks of the checkpoint", "");
+  }
+
+  // A block that another stream used waits for an event when the allocator frees it, and is then in
+  // the way of what was: once it has been retired the second attempt succeeds.
+  caching::CheckpointDelta restore() const {
+    settle(pool_);
+    try {
+      return caching::get()->setCheckpointPoolState(device_, before_);
+    } catch (const c10::Error&) {
+      settle(pool_);
+      return caching::get()->setCheckpointPoolState(device_, before_);
+    }
+  }
+
+  // Blocks that `current` never knew are back at their addresses, and their owners never lost them.
+  void leave_strays(caching::CheckpointDelta& delta) const {
+    const Live strays = without(live_before_, current_.live);
+    std::erase_if(delta.dataptrs_allocd, [&](at::DataPtr& block) {
+      if (!strays.contains(block.get())) return false;
+      (void)block.release_context();
+      return true;
+    });
   }
 
   // Whatever the failure left: nobody owns anything, the allocator frees what is there and rebuilds
@@ -171,12 +192,20 @@ class Switch {
           strip(storage);
         }
       }
-      set_to(before_, current_, "R5");
-      check(current_, "R6", "R7");
+      caching::CheckpointDelta delta = restore();
+      leave_strays(delta);
+      adopt(std::move(delta), current_, "R5");
+      check(current_, live_before_, "R6", "R7");
     } catch (const std::exception& error) {
-      fatal(fmt::format("{}: {}; the rollback failed too: {}; lost: {}", label_, cause,
-                        error.what(), sizes_of(current_.live)));
+      give_up(cause, error.what());
+    } catch (...) {
+      give_up(cause, "an exception of unknown type");
     }
+  }
+
+  [[noreturn]] void give_up(const std::string& cause, const std::string& error) const {
+    fatal(fmt::format("{}: {}; the rollback failed too: {}; lost: {}", label_, cause, error,
+                      sizes_of(current_.live)));
   }
 
   const PrivatePool& pool_;
@@ -185,6 +214,7 @@ class Switch {
   const Checkpoint& target_;
   const std::string& label_;
   std::shared_ptr<caching::AllocatorState> before_;  // S0
+  Live live_before_;
 };
 
 }  // namespace
