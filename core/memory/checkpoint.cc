@@ -108,6 +108,7 @@ class Switch {
         refuse("S4", label_, "live after every owner was released: " + sizes_of(left), "none",
                "allocate from the pool in captures only");
       }
+      state_set_ = true;
       adopt(caching::get()->setCheckpointPoolState(device_, target_.state), target_, "S5");
       check(target_, target_.live, "S6", "S7");
     } catch (const std::exception& error) {
@@ -160,16 +161,16 @@ class Switch {
            "exactly the blocks of the checkpoint", "");
   }
 
-  // A block that another stream used waits for an event when the allocator frees it, and is then in
-  // the way of what was: once it has been retired the second attempt succeeds.
+  // A block that another stream used waits for an event after its free, and the allocator would
+  // build over it: all are freed and retired first. Not once a state has been set, which may have
+  // left blocks that the allocator cannot find by address.
   caching::CheckpointDelta restore() const {
-    settle(pool_);
-    try {
-      return caching::get()->setCheckpointPoolState(device_, before_);
-    } catch (const c10::Error&) {
-      settle(pool_);
-      return caching::get()->setCheckpointPoolState(device_, before_);
+    if (!state_set_) {
+      for (const auto& [address, bytes] : topology_of(pool_).live())
+        caching::get()->raw_delete(const_cast<void*>(address));
     }
+    settle(pool_);
+    return caching::get()->setCheckpointPoolState(device_, before_);
   }
 
   // Blocks that `current` never knew are back at their addresses, and their owners never lost them.
@@ -215,6 +216,7 @@ class Switch {
   const std::string& label_;
   std::shared_ptr<caching::AllocatorState> before_;  // S0
   Live live_before_;
+  bool state_set_ = false;
 };
 
 }  // namespace
