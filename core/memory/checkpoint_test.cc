@@ -541,6 +541,7 @@ TEST_F(PendingTest, AFailureInsideTheAllocatorIsRolledBack) {
       }
     };
     expect_rolled_back("allocator");
+    EXPECT_EQ(faulty.deletes, 7) << "after a failed set no address is safe to free";
   }
   expect_advances();
 }
@@ -568,6 +569,20 @@ TEST_F(CheckpointDeathTest, ARollbackThatMissesABlockEndsTheProcess) {
         advance();
       },
       ::testing::ExitedWithCode(70), "branch 1: injected; .*R5.*lost: 7 blocks");
+}
+
+TEST_F(CheckpointDeathTest, ARollbackThatRestoresTooMuchEndsTheProcess) {
+  EXPECT_EXIT(
+      {
+        FaultyAllocator faulty;
+        faulty.before_delete = throw_at(3);
+        faulty.after_set = [&](int, auto&) {
+          const AllocationScope scope(pool);
+          caching::raw_alloc(600);
+        };
+        advance();
+      },
+      ::testing::ExitedWithCode(70), "branch 1: injected; .*R7.*lost: 7 blocks");
 }
 
 TEST_F(CheckpointDeathTest, ARollbackThatFailsWithAnUnknownExceptionEndsTheProcess) {
