@@ -7,6 +7,7 @@
 
 #include <set>
 
+#include "core/device/block_contents.h"
 #include "core/device/device.h"
 #include "core/error.h"
 #include "core/fatal.h"
@@ -273,7 +274,9 @@ Checkpoint take_checkpoint(const PrivatePool& pool, const std::vector<c10::Stora
 
 void switch_pool(const PrivatePool& pool, const Checkpoint& current, const Checkpoint& target,
                  const std::string& label) {
-  Switch(pool, current, target, label).run();
+  Switch transaction(pool, current, target, label);
+  const device::BlockContentsKept kept;
+  transaction.run();
 }
 
 }  // namespace slotgraph

@@ -212,9 +212,7 @@ TEST_F(BranchTest, ASwitchRestoresOwnersAndTopology) {
     EXPECT_EQ(ownership(post_only[i].storage()).address, before.owners[4 + i].address);
 }
 
-// Disabled: a switch gives every block back and takes it again, and the host device poisons blocks
-// whenever the allocator does that.
-TEST_F(BranchTest, DISABLED_OwnersInBothCheckpointsKeepTheirBytes) {
+TEST_F(BranchTest, OwnersInBothCheckpointsKeepTheirBytes) {
   const auto expect_bytes = [&] {
     EXPECT_TRUE(holds(kept[0], 1) && holds(kept[1], 2) && holds(kept[2], 4) && holds(kept[3], 5));
   };

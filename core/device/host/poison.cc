@@ -9,6 +9,8 @@
 #include <mutex>
 #include <optional>
 
+#include "core/device/block_contents.h"
+
 namespace slotgraph::device::host {
 namespace {
 
@@ -82,3 +84,10 @@ void forget_capture(cudaStream_t stream) {
 }
 
 }  // namespace slotgraph::device::host
+
+namespace slotgraph::device {
+
+BlockContentsKept::BlockContentsKept() : before_(host::set_block_poison_enabled(false)) {}
+BlockContentsKept::~BlockContentsKept() { host::set_block_poison_enabled(before_); }
+
+}  // namespace slotgraph::device
