@@ -4,9 +4,9 @@
 
 namespace slotgraph::device {
 
-// While alive, blocks that the caching allocator frees or hands out keep their bytes, as on a GPU
-// they always do: a simulated device poisons them otherwise. For a switch between checkpoints, which
-// gives every block back and takes it again. One at a time in a process.
+// While alive, blocks that the caching allocator frees or hands out keep their bytes, as they
+// always do on a GPU: a simulated device poisons them otherwise. For a switch between checkpoints,
+// which gives every block back and takes it again. One at a time in a process.
 class BlockContentsKept {
  public:
   BlockContentsKept();
