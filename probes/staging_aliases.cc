@@ -1,0 +1,106 @@
+#include <ATen/Functions.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/nn/module.h>
+
+#include "probes/staging_rig.h"
+
+namespace slotgraph::probes {
+
+StagingRig::StagingRig(Plan the_plan, const Tensors& sample)
+    : plan(std::move(the_plan)), module(std::make_shared<torch::nn::Module>("staging")) {
+  weight = module->register_parameter("weight", values(kHidden, 1));
+  for (int variant = 0; variant < plan.variants(); ++variant) {
+    modules.push_back(
+        {module, [this](at::TensorList in, const NamedTensors&) { return forward(in); }});
+  }
+  samples.assign(plan.slots.size(), {sample, {}});
+}
+
+// The second input takes part with its square, so that its gradient needs its saved value.
+Tensors StagingRig::forward(at::TensorList inputs) const {
+  const at::Tensor y = at::matmul(at::tanh(at::matmul(inputs[0], weight)), weight);
+  return {inputs.size() == 1 ? y : y + (inputs[1] * inputs[1]).sum(0, /*keepdim=*/true)};
+}
+
+std::unique_ptr<CallableSet> StagingRig::capture(Mode mode) const {
+  return graph_callables(modules, samples, plan.base_order, plan, {.mode = mode});
+}
+
+Flight begin(const at::Tensor& leaf, const Arguments& arguments) {
+  return {leaf, arguments(leaf), {}, {}};
+}
+
+void backward(Flight& flight, const StagingRig& rig) {
+  // Here, not after the forward: until now the frame must have kept it.
+  flight.result.push_back(flight.outputs[0].detach().clone());
+  const Tensors gradients = torch::autograd::grad({flight.outputs[0]}, {flight.leaf, rig.weight},
+                                                  {values(flight.outputs[0].size(0), 77)});
+  for (const at::Tensor& gradient : gradients) flight.result.push_back(gradient.clone());
+}
+
+Tensors eager_result(const StagingRig& rig, const at::Tensor& values, const Arguments& arguments) {
+  Flight flight = begin(values.detach().clone().requires_grad_(true), arguments);
+  flight.outputs = rig.forward(flight.inputs);
+  backward(flight, rig);
+  return flight.result;
+}
+
+int right_flights(CallableSet& set, const StagingRig& rig, const Arguments& arguments,
+                  bool reversed) {
+  const int frames = rig.plan.frames();
+  std::vector<Flight> flights;
+  for (int frame = 0; frame < frames; ++frame) {
+    const auto seed = static_cast<std::uint64_t>(60 + frame);
+    flights.push_back(begin(leaf(StagingRig::kRows, seed), arguments));
+    flights.back().outputs = set.at(frame).forward({flights.back().inputs, {}});
+  }
+  for (int i = 0; i < frames; ++i) backward(flights[reversed ? frames - 1 - i : i], rig);
+  set.end_step();
+  int right = 0;
+  for (const Flight& flight : flights)
+    right += same_bytes(flight.result, eager_result(rig, flight.leaf, arguments));
+  return right;
+}
+
+void probe_staged_aliases(const NamedMode& mode, Rows& rows) {
+  struct Way {
+    std::string name;
+    std::ptrdiff_t bytes_apart;
+    Arguments arguments;
+  };
+  const std::ptrdiff_t row = kHidden * static_cast<std::ptrdiff_t>(sizeof(float));
+  const std::vector<Way> ways{
+      {"(a, a)", 0,
+       [](const at::Tensor& a) {
+         return Tensors{a, a};
+       }},
+      {"(a, a from row 1)", row,
+       [](const at::Tensor& a) {
+         return Tensors{a, a.narrow(0, 1, StagingRig::kRows - 1)};
+       }},
+      {"(a from row 1, a)", -row,
+       [](const at::Tensor& a) {
+         return Tensors{a.narrow(0, 1, StagingRig::kRows - 1), a};
+       }},
+  };
+  for (const Way& way : ways) {
+    const std::string question = "samples " + way.name + " in two colours: ";
+    rows.attempt(question + "captured and run", [&] {
+      const StagingRig rig(frames_in_flight_together(2), way.arguments(leaf(StagingRig::kRows, 5)));
+      const auto set = rig.capture(mode.mode);
+      for (int frame = 0; frame < 2; ++frame) {
+        const Tensors places = set->at(frame).static_inputs();
+        rows.expect(question + fmt::format("bytes between the places of frame {}", frame),
+                    fmt::format("{}", distance(places[0], places[1])),
+                    fmt::format("{}", way.bytes_apart));
+      }
+      for (const bool reversed : {false, true}) {
+        rows.expect(question + "frames right, backward " + (reversed ? "reversed" : "in order"),
+                    fmt::format("{}", right_flights(*set, rig, way.arguments, reversed)), "2");
+      }
+    });
+  }
+}
+
+}  // namespace slotgraph::probes
