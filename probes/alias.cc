@@ -1,5 +1,6 @@
 // Three-way alias probe: eager, native graphs and slot graphs (runtime.md 7.4 and 10.6 c).
 #include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/autograd.h>
 

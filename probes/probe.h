@@ -3,6 +3,7 @@
 #ifndef PROBES_PROBE_H_
 #define PROBES_PROBE_H_
 
+#include <concepts>
 #include <functional>
 #include <string>
 #include <vector>
@@ -37,8 +38,9 @@ class Rows {
       : rows_(rows), execution_(std::move(execution)) {}
 
   void expect(const std::string& question, const std::string& found, const std::string& expected);
-  void expect(const std::string& question, bool found, bool expected = true) {
-    expect(question, found ? "yes" : "no", expected ? "yes" : "no");
+  // Of bool only: a text that is no std::string would become one too.
+  void expect(const std::string& question, std::same_as<bool> auto found, bool expected = true) {
+    expect(question, std::string(found ? "yes" : "no"), std::string(expected ? "yes" : "no"));
   }
   // The experiment itself could not be set up, so that nothing is known.
   void unknown(const std::string& question, const std::string& why, const std::string& expected);

@@ -1,5 +1,6 @@
 // Tensors that are refused, each with its rule, and process state as it was before.
 #include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/SparseTensorImpl.h>
 #include <ATen/quantized/QTensorImpl.h>
 #include <ATen/quantized/Quantizer.h>
