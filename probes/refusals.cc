@@ -1,14 +1,13 @@
 // Tensors that are refused, each with its rule, and process state as it was before.
 #include <ATen/Functions.h>
-#include <ATen/core/grad_mode.h>
 #include <ATen/SparseTensorImpl.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/quantized/QTensorImpl.h>
 #include <ATen/quantized/Quantizer.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <fmt/format.h>
 
 #include "core/device/device.h"
-#include "core/error.h"
 #include "probes/alias_rig.h"
 
 namespace slotgraph::probes {
@@ -105,18 +104,6 @@ struct ProcessState {
   c10::cuda::CUDAStream stream;
   bool grad_mode;
 };
-
-std::string rule_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.rule();
-  } catch (const std::exception& error) {
-    const std::string text = error.what();
-    return "no rule: " + text.substr(0, text.find('\n'));
-  }
-  return "accepted";
-}
 
 // A module whose runs leave traces, so that there is something to undo.
 void leave_traces(AliasRig& rig) {

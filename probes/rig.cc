@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/device/device.h"
+#include "core/error.h"
 #include "core/models/values.h"
 
 namespace slotgraph::probes {
@@ -109,6 +110,18 @@ std::size_t allocated_bytes() {
   device::synchronise();
   const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(0);
   return static_cast<std::size_t>(stats.allocated_bytes[0].current);
+}
+
+std::string rule_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.rule();
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    return "no rule: " + text.substr(0, text.find('\n'));
+  }
+  return "accepted";
 }
 
 }  // namespace slotgraph::probes

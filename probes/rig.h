@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,9 @@ bool lies_in(const at::Tensor& tensor, const std::vector<Region>& regions);
 std::ptrdiff_t distance(const at::Tensor& from, const at::Tensor& to);
 
 std::size_t allocated_bytes();  // of the caching allocator. Synchronises.
+
+// What a call ends with: the id of the rule that refuses it, `accepted`, or `no rule: ...`.
+std::string rule_of(const std::function<void()>& call);
 
 }  // namespace slotgraph::probes
 
