@@ -2,11 +2,7 @@
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
-#include <torch/csrc/autograd/autograd.h>
 
-#include <algorithm>
-
-#include "core/models/values.h"
 #include "probes/alias_rig.h"
 
 namespace slotgraph::probes {
@@ -15,35 +11,6 @@ namespace {
 constexpr const char* kNames[] = {"y",          "overlapping view of y", "exact alias of y",
                                   "input view", "parameter view",        "buffer view"};
 constexpr std::ptrdiff_t kRowBytes = kHidden * static_cast<std::ptrdiff_t>(sizeof(float));
-
-at::Tensor incoming(const at::Tensor& output, int index) {
-  return integer_values(output.sizes(), at::kFloat, 100 + static_cast<std::uint64_t>(index))
-      .to(at::kCUDA);
-}
-
-Tensors copies(const Tensors& tensors) {
-  Tensors result;
-  for (const at::Tensor& tensor : tensors) result.push_back(tensor.detach().clone());
-  return result;
-}
-
-// Gradients of input and weight. A gradient that nobody gives counts as zeros: the reference is
-// given zeros, the executions under test are given nothing.
-Tensors gradients(const Tensors& outputs, const Tensors& wanted, const std::vector<int>& through,
-                  bool explicit_zeros) {
-  Tensors from, given;
-  for (int i = 0; i < kDifferentiable; ++i) {
-    const bool chosen = std::find(through.begin(), through.end(), i) != through.end();
-    if (!chosen && !explicit_zeros) continue;
-    from.push_back(outputs[i]);
-    given.push_back(chosen ? incoming(outputs[i], i) : at::zeros_like(outputs[i]));
-  }
-  Tensors result = torch::autograd::grad(from, wanted, given, std::nullopt, false,
-                                         /*allow_unused=*/true);
-  for (std::size_t i = 0; i < result.size(); ++i)
-    result[i] = result[i].defined() ? result[i].clone() : at::zeros_like(wanted[i]).detach();
-  return result;
-}
 
 class Experiment {
  public:
@@ -59,7 +26,7 @@ class Experiment {
       const auto& [name, through] = ways[w];
       const at::Tensor x = leaf(AliasRig::kRows, 30 + w), same = leaf(AliasRig::kRows, 30 + w);
       const Tensors truth = rig_.forward(same);
-      const Tensors expected = gradients(truth, {same, rig_.weight}, through, true);
+      const Tensors expected = alias_gradients(truth, {same, rig_.weight}, through, true);
       const Tensors outputs = set_->at(0).forward({{x}, {}});
       if (w == 0) {
         int equal = 0;
@@ -68,7 +35,7 @@ class Experiment {
                      fmt::format("{}", kAliasOutputs));
         rows_.expect("the buffer view requires grad", outputs[kBufferView].requires_grad(), false);
       }
-      const Tensors found = gradients(outputs, {x, rig_.weight}, through, eager_);
+      const Tensors found = alias_gradients(outputs, {x, rig_.weight}, through, eager_);
       rows_.expect("gradients through " + name + " have the bytes of eager",
                    same_bytes(found, expected));
     }
@@ -114,7 +81,7 @@ class Experiment {
     const at::Tensor x = leaf(AliasRig::kRows, 50);
     const std::string input = bytes_of(x);
     const Tensors out = set_->at(0).forward({{x}, {}});
-    gradients(out, {x, rig_.weight}, {kY}, eager_);
+    alias_gradients(out, {x, rig_.weight}, {kY}, eager_);
     const at::NoGradGuard none;
     const auto write = [&](AliasOutput to, double value) { out[to].detach().fill_(value); };
     const auto holds = [&](const at::Tensor& tensor, double value) {
@@ -134,7 +101,7 @@ class Experiment {
     rows_.expect("a write through the input view changes the runtime input", bytes_of(x) != input,
                  eager_);
     rows_.expect("... and y", !holds(out[kY], 5), false);
-    const Tensors before = copies({rig_.weight, rig_.buffer});
+    const Tensors before{rig_.weight.detach().clone(), rig_.buffer.clone()};
     write(kParameterView, 7);
     write(kBufferView, 8);
     rows_.expect("writes through parameter and buffer views show in the module",

@@ -1,9 +1,22 @@
 #include "probes/alias_rig.h"
 
 #include <ATen/Functions.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/nn/module.h>
 
+#include <algorithm>
+
+#include "core/models/values.h"
+
 namespace slotgraph::probes {
+namespace {
+
+at::Tensor incoming(const at::Tensor& output, int index) {
+  return integer_values(output.sizes(), at::kFloat, 100 + static_cast<std::uint64_t>(index))
+      .to(at::kCUDA);
+}
+
+}  // namespace
 
 AliasRig::AliasRig() : module(std::make_shared<torch::nn::Module>("aliases")) {
   weight = module->register_parameter("weight", values(kHidden, 1));
@@ -28,6 +41,22 @@ Tensors AliasRig::forward(const at::Tensor& x) {
 
 std::unique_ptr<CallableSet> AliasRig::capture(Mode mode) const {
   return graph_callables(modules, samples, plan.base_order, plan, {.mode = mode});
+}
+
+Tensors alias_gradients(const Tensors& outputs, const Tensors& wanted,
+                        const std::vector<int>& through, bool explicit_zeros) {
+  Tensors from, given;
+  for (int i = 0; i < kDifferentiable; ++i) {
+    const bool chosen = std::find(through.begin(), through.end(), i) != through.end();
+    if (!chosen && !explicit_zeros) continue;
+    from.push_back(outputs[i]);
+    given.push_back(chosen ? incoming(outputs[i], i) : at::zeros_like(outputs[i]));
+  }
+  Tensors result = torch::autograd::grad(from, wanted, given, std::nullopt, false,
+                                         /*allow_unused=*/true);
+  for (std::size_t i = 0; i < result.size(); ++i)
+    result[i] = result[i].defined() ? result[i].clone() : at::zeros_like(wanted[i]).detach();
+  return result;
 }
 
 }  // namespace slotgraph::probes

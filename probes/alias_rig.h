@@ -32,6 +32,11 @@ struct AliasRig {
   std::vector<GraphModule> modules;
 };
 
+// Copies of the gradients of `wanted` through some of the outputs. One that nobody gives counts as
+// zeros: a reference is given zeros, an execution under test nothing.
+Tensors alias_gradients(const Tensors& outputs, const Tensors& wanted,
+                        const std::vector<int>& through, bool explicit_zeros);
+
 // Tensors that a slot graph cannot hold: which rule refuses them, and what that leaves behind.
 void probe_refusals(const NamedMode& mode, Rows& rows);
 
