@@ -1,0 +1,81 @@
+#include "probes/probe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+namespace slotgraph::probes {
+
+std::vector<Probe> all_probes() { return {alias_probe(), staging_probe()}; }
+
+void Rows::expect(const std::string& question, const std::string& found,
+                  const std::string& expected) {
+  const Verdict verdict = found == expected ? Verdict::kHolds : Verdict::kViolated;
+  rows_.push_back({question, execution_, found, expected, verdict});
+}
+
+void Rows::unknown(const std::string& question, const std::string& why,
+                   const std::string& expected) {
+  rows_.push_back({question, execution_, why, expected, Verdict::kUnknown});
+}
+
+void Rows::attempt(const std::string& question, const std::function<void()>& part) {
+  try {
+    part();
+  } catch (const std::exception& error) {
+    // Messages of libtorch go on with a stack, which differs between machines.
+    const std::string text = error.what();
+    rows_.push_back({question, execution_, text.substr(0, text.find('\n')), "no exception",
+                     Verdict::kViolated});
+  }
+}
+
+Verdict verdict_of(const std::vector<Row>& rows) {
+  const auto any = [&](Verdict verdict) {
+    return std::any_of(rows.begin(), rows.end(),
+                       [&](const Row& row) { return row.verdict == verdict; });
+  };
+  if (any(Verdict::kViolated)) return Verdict::kViolated;
+  return rows.empty() || any(Verdict::kUnknown) ? Verdict::kUnknown : Verdict::kHolds;
+}
+
+std::string table(const Probe& probe, const std::vector<Row>& rows) {
+  using Line = std::array<std::string, 5>;
+  std::vector<Line> lines{{"verdict", "execution", "question", "found", "expected"}};
+  for (const Row& row : rows) {
+    lines.push_back({to_string(row.verdict), row.execution, row.question, row.found, row.expected});
+  }
+  std::array<std::size_t, 5> widths{};
+  for (const Line& line : lines) {
+    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+  }
+  std::string text = fmt::format("{}: {}\n\n", probe.name, probe.shows);
+  for (const Line& line : lines) {
+    for (std::size_t i = 0; i + 1 < line.size(); ++i)
+      text += fmt::format("{:<{}}  ", line[i], widths[i]);
+    text += line.back() + "\n";
+  }
+  const auto count = [&](Verdict verdict) {
+    return std::count_if(rows.begin(), rows.end(),
+                         [&](const Row& row) { return row.verdict == verdict; });
+  };
+  return text + fmt::format("\n{}: {} rows, {} hold, {} violated, {} unknown\n", probe.name,
+                            rows.size(), count(Verdict::kHolds), count(Verdict::kViolated),
+                            count(Verdict::kUnknown));
+}
+
+std::string records(const Probe& probe, const std::vector<Row>& rows) {
+  std::string text;
+  for (const Row& row : rows) {
+    const nlohmann::json json{
+        {"schema", kProbeSchema},           {"probe", probe.name}, {"question", row.question},
+        {"execution", row.execution},       {"found", row.found},  {"expected", row.expected},
+        {"verdict", to_string(row.verdict)}};
+    text += json.dump() + "\n";
+  }
+  return text;
+}
+
+}  // namespace slotgraph::probes

@@ -1,0 +1,127 @@
+#include "probes/rig.h"
+
+#include <c10/cuda/CUDACachingAllocator.h>
+
+#include <algorithm>
+
+#include "core/device/device.h"
+#include "core/error.h"
+#include "core/models/values.h"
+
+namespace slotgraph::probes {
+namespace {
+
+Plan plan_of(int pipeline_size, int ring, int variants) {
+  Plan plan;
+  plan.name = "probe";
+  plan.shape = {pipeline_size, 0, 0, 0};
+  plan.layers_per_chunk = {1};
+  for (int v = variants; v > 0; --v) plan.cp_sizes.push_back(v);
+  plan.ring_length = ring;
+  plan.covered_counts = {ring};
+  plan.base_order = training_order(plan.shape, ring);
+  plan.user_grad_colours.emplace_back();
+  // No two backwards share a place for what they return, so that any order of them is allowed.
+  for (int s = 0; s < ring; ++s) plan.user_grad_colours[0].push_back(s);
+  for (int v = 0; v < variants; ++v) {
+    for (int s = 0; s < ring; ++s) {
+      const int colour = pipeline_size == 1 ? 0 : s;
+      plan.slots.push_back({colour, s, ring * v + s, 0, 0, v, s});
+    }
+  }
+  return plan;
+}
+
+struct Range {
+  const std::byte* begin;
+  const std::byte* end;
+};
+
+Range range_of(const at::Tensor& tensor) {
+  const auto* const begin = static_cast<const std::byte*>(tensor.const_data_ptr());
+  if (tensor.numel() == 0) return {begin, begin};
+  std::int64_t last = 0;
+  for (std::int64_t d = 0; d < tensor.dim(); ++d) last += (tensor.size(d) - 1) * tensor.stride(d);
+  return {begin, begin + static_cast<std::size_t>(last + 1) * tensor.itemsize()};
+}
+
+}  // namespace
+
+const std::vector<NamedMode>& slot_modes() {
+  static const std::vector<NamedMode> modes{
+      {Mode::kPlacement, "placement"}, {Mode::kArena, "arena"}, {Mode::kCheckpoint, "checkpoint"}};
+  return modes;
+}
+
+const std::vector<NamedMode>& graph_modes() {
+  static const std::vector<NamedMode> modes = [] {
+    std::vector<NamedMode> all{{Mode::kNative, "native"}};
+    all.insert(all.end(), slot_modes().begin(), slot_modes().end());
+    return all;
+  }();
+  return modes;
+}
+
+Plan frames_in_flight_together(int frames, int variants) {
+  return plan_of(frames, frames, variants);
+}
+Plan frames_one_after_another(int frames) { return plan_of(1, frames, 1); }
+
+at::Tensor values(std::int64_t rows, std::uint64_t seed) {
+  return integer_values({rows, kHidden}, at::kFloat, seed).to(at::kCUDA);
+}
+at::Tensor leaf(std::int64_t rows, std::uint64_t seed) {
+  return values(rows, seed).requires_grad_(true);
+}
+
+std::string bytes_of(const at::Tensor& tensor) {
+  device::synchronise();
+  const at::Tensor host = tensor.detach().to(at::kCPU).contiguous();
+  return {static_cast<const char*>(host.const_data_ptr()), host.nbytes()};
+}
+
+bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
+  if (!a.defined() || !b.defined()) return a.defined() == b.defined();
+  return a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type() && bytes_of(a) == bytes_of(b);
+}
+bool same_bytes(const Tensors& a, const Tensors& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const at::Tensor& x, const at::Tensor& y) { return same_bytes(x, y); });
+}
+
+bool share_memory(const at::Tensor& a, const at::Tensor& b) {
+  const Range x = range_of(a), y = range_of(b);
+  return x.begin < y.end && y.begin < x.end;
+}
+
+bool lies_in(const at::Tensor& tensor, const std::vector<Region>& regions) {
+  const Range range = range_of(tensor);
+  return std::any_of(regions.begin(), regions.end(), [&](const Region& region) {
+    return range.begin >= region.begin && range.end <= region.begin + region.bytes;
+  });
+}
+
+std::ptrdiff_t distance(const at::Tensor& from, const at::Tensor& to) {
+  return static_cast<const std::byte*>(to.const_data_ptr()) -
+         static_cast<const std::byte*>(from.const_data_ptr());
+}
+
+std::size_t allocated_bytes() {
+  device::synchronise();
+  const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(0);
+  return static_cast<std::size_t>(stats.allocated_bytes[0].current);
+}
+
+std::string rule_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.rule();
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    return "no rule: " + text.substr(0, text.find('\n'));
+  }
+  return "accepted";
+}
+
+}  // namespace slotgraph::probes
