@@ -100,7 +100,7 @@ class Experiment {
     write(kInputView, 6);
     rows_.expect("a write through the input view changes the runtime input", bytes_of(x) != input,
                  eager_);
-    rows_.expect("... and y", !holds(out[kY], 5), false);
+    rows_.expect("a write through the input view changes y", !holds(out[kY], 5), false);
     const Tensors before{rig_.weight.detach().clone(), rig_.buffer.clone()};
     write(kParameterView, 7);
     write(kBufferView, 8);

@@ -132,7 +132,7 @@ void probe_refusals(const NamedMode& mode, Rows& rows) {
       const ProcessState before(rig);
       const std::string found = rule_of([&] { rig.capture(mode.mode); });
       rows.expect(refusal.what, found, refusal.rule);
-      rows.expect("... and process state", before.changes(ProcessState(rig)), "untouched");
+      rows.expect(refusal.what + ": process state", before.changes(ProcessState(rig)), "untouched");
     });
   }
   // Whatever a refusal leaves behind would break the next capture.
