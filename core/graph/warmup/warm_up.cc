@@ -50,8 +50,8 @@ Run run_once(const GraphModule& module, const Inputs& sample, const std::string&
   const Tensors inputs = fresh_leaves(sample.all());
   Observer observer(module, inputs, where);
   Tensors outputs = run_forward(module, sample.with(inputs), watch, run, observer);
+  observer.see_outputs(outputs);  // first: only plain tensors have a storage
   run.profile.forward = classify_forward(run.forward->snapshot(), outputs);
-  observer.see_outputs(outputs);
   Tensors incoming;
   for (const at::Tensor& output : outputs) {
     if (!output.defined() || !output.requires_grad()) continue;
