@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "core/device/block_contents.h"
 
@@ -45,12 +46,20 @@ bool may_fill(cudaStream_t stream, c10::MempoolId_t pool) {
   return it != captures().pools.end() && it->second == pool;
 }
 
+// The start of a segment that is being allocated: the block that follows at once is the runtime's
+// fresh memory, which holds the poison already. 0: none. Under the allocator's lock.
+std::uintptr_t fresh_segment = 0;
+
 // Runs under the allocator's lock, also from destructors: it reports nothing, and leaves no error
 // behind that the allocator would find.
 void on_trace(const caching::TraceEntry& entry) {
   const bool handed_out = entry.action_ == caching::TraceEntry::ALLOC;
+  const std::uintptr_t fresh = std::exchange(
+      fresh_segment, entry.action_ == caching::TraceEntry::SEGMENT_ALLOC ? entry.addr_ : 0);
   if (!enabled || (!handed_out && entry.action_ != caching::TraceEntry::FREE_COMPLETED)) return;
   const auto stream = static_cast<cudaStream_t>(entry.stream_);
+  // A capture records the fill all the same: every replay hands the block out again.
+  if (handed_out && fresh == entry.addr_ && !capture_of(stream)) return;
   if (!may_fill(stream, entry.mempool_)) return;
   void* const block = reinterpret_cast<void*>(entry.addr_);
   if (cudaMemsetAsync(block, pattern, entry.size_, stream) != cudaSuccess) (void)cudaGetLastError();
