@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/graph/graph_module.h"
+#include "core/memory/region.h"
 #include "core/order/pipeline_order.h"
 #include "core/plan/plan.h"
 
@@ -107,12 +108,6 @@ struct MemoryUse {
   std::size_t copied_bytes = 0;  // that the graphs of all branches copy to arenas, once each
 };
 
-// A range of device memory.
-struct Region {
-  std::byte* begin = nullptr;
-  std::size_t bytes = 0;
-};
-
 // What a branch of a slot graph owns.
 struct Ownership {
   std::vector<Region> flight;  // from its forward until its backward
@@ -147,12 +142,13 @@ class CallableSet {
 // they are neither written nor kept. Runs on a stream of its own and on the calling thread; the
 // device is idle before and after.
 //
-// Throws Error before anything changes: G01 another call runs, P.. the plan, H02 it asks for what
-// the runtime lacks, what check(CaptureCall) throws, with C18 a buffer requires grad, C19, C20, C25
+// Throws Error before anything changes: G01 another call runs, C00 an empty module, PL.. the plan,
+// OB2 no such canonical variant, what check(CaptureCall) throws, with C18 a buffer requires grad,
+// C19, C20, C25
 // a positional, named, leading input that has no static place (plain_tensor.h), C21 an input in the
 // memory of a parameter or buffer; W07 to W10 branches of one module take other inputs, or inputs
 // that alias otherwise. After warm-up or capture has begun: W01 to W06 and PM01 (warm_up.h), W12,
-// PS01, PS02 (process_state.h), L02 to L09 (core/layout), K01 to K07, K09 (capture), PM02 an output
+// PS01, PS02 (process_state.h), L01 to L09 (core/layout), K01 to K07, K09 (capture), PM02 an output
 // in foreign memory, S0 to S7 (core/memory/checkpoint.h). On any failure process state, tensors and
 // pools are as before.
 std::unique_ptr<CallableSet> graph_callables(const std::vector<GraphModule>& modules,

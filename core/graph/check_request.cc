@@ -13,7 +13,6 @@
 #include "core/graph/state/allocator_settings.h"
 #include "core/order/branch_order.h"
 #include "core/plan/capture_call.h"
-#include "core/plan/handshake.h"
 
 namespace slotgraph {
 namespace {
@@ -128,8 +127,12 @@ void check_alias_frame(const Inputs& sample, const Inputs& first, std::size_t br
 }  // namespace
 
 void check_request(const CaptureRequest& request) {
+  for (std::size_t m = 0; m < request.modules.size(); ++m) {
+    require(request.modules[m].module && request.modules[m].forward, "C00",
+            fmt::format("module {}", m), "no module or no forward function", "both",
+            "fill in GraphModule");
+  }
   check(request.plan);
-  check_supported(request.plan, {"empty-chunks", "short-groups"});
   check_order(request.order, request.plan.chunks());
   check(capture_call(request));
   const Plan& plan = request.plan;

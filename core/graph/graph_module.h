@@ -4,7 +4,9 @@
 // The others are named where they are checked: core/plan/capture_call.h and callables.h.
 //
 //   rule              here
-//   C00, C16, C26     no equivalent: types are checked by the compiler, inputs are lists
+//   C00               a GraphModule without module or without forward
+//   C16, C26          no equivalent: types are checked by the compiler, inputs are lists
+//   C22               no equivalent: the settings can always be set
 //   C08, C09          no equivalent: the allocator's entry points are linked
 //   C17               libtorch modules have no hooks; callbacks are Options
 //   C19, C20          undefined tensors, or such as no_static_place() names

@@ -1,6 +1,5 @@
 #include "core/graph/plain_tensor.h"
 
-#include <ATen/EmptyTensor.h>
 #include <ATen/MemoryOverlap.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <fmt/format.h>
@@ -31,11 +30,6 @@ std::optional<std::string> no_static_place(const at::Tensor& tensor) {
   if (at::has_internal_overlap(tensor) == at::MemOverlap::Yes)
     return "a tensor whose elements share memory";
   return std::nullopt;
-}
-
-std::int64_t span_of(const at::Tensor& tensor) {
-  return static_cast<std::int64_t>(
-      at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.itemsize()));
 }
 
 std::string describe(const at::Tensor& tensor) {

@@ -18,9 +18,6 @@ std::optional<std::string> not_plain(const at::Tensor& tensor);
 // memory.
 std::optional<std::string> no_static_place(const at::Tensor& tensor);
 
-// Bytes from the first to past the last element that sizes and strides reach.
-std::int64_t span_of(const at::Tensor& tensor);
-
 // `Float[3, 8] on cuda:0`, for errors.
 std::string describe(const at::Tensor& tensor);
 

@@ -23,6 +23,7 @@ struct SavedTensor {
   bool native = true;  // else it lies in module state or on the CPU and needs no place
   TensorSpec tensor;
   int version = 0;  // of its storage, when it was saved: later writes make another copy
+  bool operator==(const SavedTensor&) const = default;
 };
 
 // The boundary that a saved tensor is a part of: of those of its storage whose range contains it,

@@ -18,6 +18,7 @@ struct SurfaceTensor {
   };
   Kind kind = Kind::kArena;
   TensorSpec tensor;  // unless kNone
+  bool operator==(const SurfaceTensor&) const = default;
 };
 
 struct SurfaceLayout {

@@ -4,6 +4,11 @@
 #include <c10/core/ScalarTypeToTypeMeta.h>
 #include <c10/cuda/CUDAFunctions.h>
 
+#include <algorithm>
+#include <map>
+
+#include "core/memory/region.h"
+
 namespace slotgraph {
 
 c10::Storage borrowed_storage(void* address, std::size_t bytes, std::shared_ptr<const void> owner) {
@@ -34,6 +39,39 @@ at::Tensor borrowed_tensor(void* address, at::IntArrayRef sizes, at::IntArrayRef
   const std::size_t bytes =
       at::detail::computeStorageNbytes(sizes, strides, c10::elementSize(dtype));
   return tensor_over(borrowed_storage(address, bytes, std::move(owner)), 0, sizes, strides, dtype);
+}
+
+std::vector<at::Tensor> borrowed_alike(const std::vector<at::Tensor>& tensors,
+                                       const std::shared_ptr<const void>& owner) {
+  const auto has_bytes = [](const at::Tensor& tensor) {
+    return tensor.defined() && tensor.numel() > 0;
+  };
+  std::map<const void*, Region> spans;  // by storage; only looked up
+  for (const at::Tensor& tensor : tensors) {
+    if (!has_bytes(tensor)) continue;
+    const Region reached = region_of(tensor);
+    const auto [it, first] = spans.emplace(tensor.storage().unsafeGetStorageImpl(), reached);
+    if (first) continue;
+    std::byte* const end = std::max(it->second.end(), reached.end());
+    it->second.begin = std::min(it->second.begin, reached.begin);
+    it->second.bytes = static_cast<std::size_t>(end - it->second.begin);
+  }
+  std::map<const void*, c10::Storage> storages;
+  std::vector<at::Tensor> result;
+  for (const at::Tensor& tensor : tensors) {
+    if (!has_bytes(tensor)) {
+      result.push_back(tensor);
+      continue;
+    }
+    const void* const key = tensor.storage().unsafeGetStorageImpl();
+    const Region& span = spans.at(key);
+    if (!storages.contains(key))
+      storages.emplace(key, borrowed_storage(span.begin, span.bytes, owner));
+    const auto offset = static_cast<std::size_t>(region_of(tensor).begin - span.begin);
+    result.push_back(tensor_over(storages.at(key), offset, tensor.sizes(), tensor.strides(),
+                                 tensor.scalar_type()));
+  }
+  return result;
 }
 
 }  // namespace slotgraph

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 namespace slotgraph {
 
@@ -21,6 +22,12 @@ at::Tensor tensor_over(const c10::Storage& storage, std::size_t offset, at::IntA
 // A tensor with a borrowed storage of its own.
 at::Tensor borrowed_tensor(void* address, at::IntArrayRef sizes, at::IntArrayRef strides,
                            at::ScalarType dtype, std::shared_ptr<const void> owner);
+
+// Tensors over the memory of others, with borrowed storages of their own, which span what they
+// reach: those that shared a storage share one again. Undefined ones and those without elements
+// stay.
+std::vector<at::Tensor> borrowed_alike(const std::vector<at::Tensor>& tensors,
+                                       const std::shared_ptr<const void>& owner);
 
 }  // namespace slotgraph
 

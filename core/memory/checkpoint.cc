@@ -18,11 +18,6 @@ namespace {
 namespace caching = c10::cuda::CUDACachingAllocator;
 using Live = std::map<const void*, std::size_t>;
 
-[[noreturn]] void refuse(const char* rule, const std::string& where, std::string found,
-                         std::string expected, std::string advice) {
-  throw Error({rule, where, std::move(found), std::move(expected), std::move(advice)});
-}
-
 bool has_allocators_deleter(const c10::Storage& storage) {
   return storage.data_ptr().get_deleter() == caching::get()->raw_deleter();
 }
@@ -51,13 +46,14 @@ Live without(const Live& blocks, const Live& others) {
 
 void check_owners(const Checkpoint& checkpoint, const char* rule, const std::string& where) {
   if (checkpoint.owners.size() != checkpoint.live.size())
-    refuse(rule, where, fmt::format("{} owners", checkpoint.owners.size()),
-           fmt::format("{}, one for each live block", checkpoint.live.size()), "take it again");
+    throw Error({rule, where, fmt::format("{} owners", checkpoint.owners.size()),
+                 fmt::format("{}, one for each live block", checkpoint.live.size()),
+                 "take it again"});
   for (const auto& [address, owner] : checkpoint.owners) {
     if (checkpoint.live.contains(address) && owns(owner, address)) continue;
-    refuse(rule, where, fmt::format("an owner of block {} that does not own it", address),
-           "the allocator's deleter, and the block's start as address and context",
-           "nothing may free or move tensors of the pool between checkpoints");
+    throw Error({rule, where, fmt::format("an owner of block {} that does not own it", address),
+                 "the allocator's deleter, and the block's start as address and context",
+                 "nothing may free or move tensors of the pool between checkpoints"});
   }
 }
 
@@ -69,12 +65,12 @@ void check_target(const Checkpoint& current, const Checkpoint& target, const std
     const bool owned = now != current.owners.end() &&
                        now->second.unsafeGetStorageImpl() == owner.unsafeGetStorageImpl();
     if (known && (owned || !owner.data_ptr().get_context())) continue;
-    refuse("S1", where, fmt::format("a storage that cannot take block {} back", address),
-           "one at the block's start that owns it now, or owns nothing", "take it again");
+    throw Error({"S1", where, fmt::format("a storage that cannot take block {} back", address),
+                 "one at the block's start that owns it now, or owns nothing", "take it again"});
   }
   if (target.owners.size() != target.live.size())
-    refuse("S1", where, fmt::format("{} owners", target.owners.size()),
-           fmt::format("{}, one for each live block", target.live.size()), "take it again");
+    throw Error({"S1", where, fmt::format("{} owners", target.owners.size()),
+                 fmt::format("{}, one for each live block", target.live.size()), "take it again"});
 }
 
 // Takes ownership away without freeing. Cannot fail.
@@ -106,8 +102,8 @@ class Switch {
       settle(pool_);
       const Live left = topology_of(pool_).live();
       if (!left.empty()) {
-        refuse("S4", label_, "live after every owner was released: " + sizes_of(left), "none",
-               "allocate from the pool in captures only");
+        throw Error({"S4", label_, "live after every owner was released: " + sizes_of(left), "none",
+                     "allocate from the pool in captures only"});
       }
       state_set_ = true;
       adopt(caching::get()->setCheckpointPoolState(device_, target_.state), target_, "S5");
@@ -129,7 +125,7 @@ class Switch {
       strip(storage);
       caching::get()->raw_delete(const_cast<void*>(address));
       if (storage.data() != address || has_allocators_deleter(storage))
-        refuse("S2", label_, fmt::format("block {} still owned", address), "none", "");
+        throw Error({"S2", label_, fmt::format("block {} still owned", address), "none", ""});
     }
   }
 
@@ -140,16 +136,16 @@ class Switch {
       const void* const address = block.get();
       const auto it = checkpoint.owners.find(address);
       if (it == checkpoint.owners.end() || it->second.data_ptr().get_context()) {
-        refuse(rule, label_, fmt::format("block {} that no owner waits for", address),
-               "the blocks of the checkpoint", "");
+        throw Error({rule, label_, fmt::format("block {} that no owner waits for", address),
+                     "the blocks of the checkpoint", ""});
       }
       c10::Storage owner = it->second;
       owner.set_data_ptr_noswap(std::move(block));
       adopted.insert(address);
     }
     if (adopted.size() != checkpoint.owners.size())
-      refuse(rule, label_, fmt::format("{} blocks came back", adopted.size()),
-             fmt::to_string(checkpoint.owners.size()), "");
+      throw Error({rule, label_, fmt::format("{} blocks came back", adopted.size()),
+                   fmt::to_string(checkpoint.owners.size()), ""});
   }
 
   void check(const Checkpoint& checkpoint, const Live& live, const char* owners_rule,
@@ -157,9 +153,10 @@ class Switch {
     check_owners(checkpoint, owners_rule, label_);
     const Live now = topology_of(pool_).live();
     if (now == live) return;
-    refuse(live_rule, label_,
-           "added " + sizes_of(without(now, live)) + "; missing " + sizes_of(without(live, now)),
-           "exactly the blocks of the checkpoint", "");
+    throw Error(
+        {live_rule, label_,
+         "added " + sizes_of(without(now, live)) + "; missing " + sizes_of(without(live, now)),
+         "exactly the blocks of the checkpoint", ""});
   }
 
   // A block that another stream used waits for an event after its free, and the allocator would
@@ -235,20 +232,22 @@ Owners resolve_owners(const Live& live, const std::vector<c10::Storage>& roots) 
     const auto* const begin = static_cast<const std::byte*>(block->first);
     if (static_cast<const std::byte*>(address) >= begin + block->second) continue;
     if (address != begin || root.data_ptr().get_context() != address) {
-      refuse("K09", where, fmt::format("a storage at {} inside block {}", address, block->first),
-             "an owner at the block's start", "keep whole storages");
+      throw Error({"K09", where,
+                   fmt::format("a storage at {} inside block {}", address, block->first),
+                   "an owner at the block's start", "keep whole storages"});
     }
     const auto [it, first] = owners.emplace(address, root);
     if (first || it->second.unsafeGetStorageImpl() == root.unsafeGetStorageImpl()) continue;
-    refuse("K09", where, fmt::format("two storages that own block {}", address), "one",
-           "do not make storages over memory that another one frees");
+    throw Error({"K09", where, fmt::format("two storages that own block {}", address), "one",
+                 "do not make storages over memory that another one frees"});
   }
   Live lost = live;
   for (const auto& [address, owner] : owners) lost.erase(address);
   if (!lost.empty()) {
-    refuse("K09", where, "live blocks without owner, " + sizes_of(lost), "none",
-           "a tensor was kept outside of autograd's saved tensors, or a cache was allocated in a "
-           "capture: warm it up, name it in GraphModule::held, or use mode placement");
+    throw Error(
+        {"K09", where, "live blocks without owner, " + sizes_of(lost), "none",
+         "a tensor was kept outside of autograd's saved tensors, or a cache was allocated in a "
+         "capture: warm it up, name it in GraphModule::held, or use mode placement"});
   }
   return owners;
 }
@@ -261,8 +260,8 @@ void settle(const PrivatePool& pool) {
   (void)at::empty({1}, at::TensorOptions(at::kCUDA).dtype(at::kByte));
   const Live pending = topology_of(pool).pending();
   if (pending.empty()) return;
-  refuse("K09", "pending frees", sizes_of(pending), "none once the device is idle",
-         "do not use captured memory on streams outside the capture");
+  throw Error({"K09", "pending frees", sizes_of(pending), "none once the device is idle",
+               "do not use captured memory on streams outside the capture"});
 }
 
 Checkpoint take_checkpoint(const PrivatePool& pool, const std::vector<c10::Storage>& roots) {

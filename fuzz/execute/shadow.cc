@@ -7,18 +7,7 @@
 
 #include <algorithm>
 
-#include "core/memory/borrowed.h"
-
 namespace slotgraph::fuzz {
-namespace {
-
-at::Tensor bytes_of(const Region& region) {
-  return borrowed_tensor(region.begin, {static_cast<std::int64_t>(region.bytes)}, {1}, at::kByte,
-                         nullptr);
-}
-
-}  // namespace
-
 Shadow::Shadow(CallableSet& set, const Plan& plan, int poison)
     : set_(set), plan_(plan), poison_(poison) {}
 
@@ -41,14 +30,14 @@ void Shadow::poison_dead(const std::vector<std::pair<std::string, Region>>& owne
             [](const Region& a, const Region& b) { return a.begin < b.begin; });
   for (const Region& segment : set_.pool_memory()) {
     std::byte* at = segment.begin;
-    std::byte* const end = segment.begin + segment.bytes;
+    std::byte* const end = segment.end();
     const auto fill = [&](std::byte* to) {
       if (to > at) bytes_of({at, static_cast<std::size_t>(to - at)}).fill_(poison_);
     };
     for (const Region& region : live) {
-      if (region.begin + region.bytes <= at || region.begin >= end) continue;
+      if (region.end() <= at || region.begin >= end) continue;
       fill(region.begin);
-      at = std::max(at, region.begin + region.bytes);
+      at = std::max(at, region.end());
     }
     fill(end);
   }

@@ -5,7 +5,6 @@
 #include <torch/nn/module.h>
 
 #include "core/error.h"
-#include "core/graph/plain_tensor.h"
 #include "core/graph/warmup/profile.h"
 #include "core/graph/warmup/saved_hooks.h"
 #include "core/memory/borrowed.h"
@@ -24,16 +23,10 @@ bool same_view(const at::Tensor& a, const at::Tensor& b) {
          a.strides() == b.strides() && a.scalar_type() == b.scalar_type();
 }
 
-// The addressed span as bytes: copied whole, so that expanded and strided views keep every byte
-// that another view of the component may read.
-at::Tensor span(const at::Tensor& tensor) {
-  return borrowed_tensor(tensor.data_ptr(), {span_of(tensor)}, {1}, at::kByte, nullptr);
-}
-
 // Compares what the forward saves with the warm-up, and copies it to its places.
 class SavedTensors {
  public:
-  SavedTensors(const BranchSource& source, Observer& observer, OpenBranch& open)
+  SavedTensors(const BranchSource& source, RunObserver& observer, OpenBranch& open)
       : source_(source), observer_(observer), open_(open) {}
 
   at::Tensor pack(const at::Tensor& tensor) {
@@ -46,8 +39,10 @@ class SavedTensors {
     const at::Tensor& target = source_.copies->saved[index];
     if (!target.defined() || (tensor.numel() > 0 && same_view(tensor, target))) return tensor;
     const at::NoGradGuard no_grad;
-    if (tensor.numel() > 0) span(target).copy_(span(tensor));
-    open_.copied_bytes += static_cast<std::size_t>(span_of(tensor));
+    // The whole span as bytes: expanded and strided views keep what other views of it may read.
+    const Region from = region_of(tensor);
+    if (from.bytes > 0) bytes_of(region_of(target)).copy_(bytes_of(from));
+    open_.copied_bytes += from.bytes;
     open_.originals.push_back(tensor.storage().getWeakStorageImpl());
     return target.detach().requires_grad_(tensor.requires_grad());
   }
@@ -74,21 +69,14 @@ class SavedTensors {
   }
 
   const BranchSource& source_;
-  Observer& observer_;
+  RunObserver& observer_;
   OpenBranch& open_;
   std::size_t next_ = 0;
 };
 
-bool same_surfaces(const std::vector<SurfaceTensor>& a, const std::vector<SurfaceTensor>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
-    return x.kind == y.kind && (x.kind == SurfaceTensor::Kind::kNone || x.tensor == y.tensor);
-  });
-}
-
 void check_outputs(const BranchSource& source, const Observation& found) {
   const Observation& expected = *source.warm_up;
-  if (!same_surfaces(found.outputs, expected.outputs) ||
-      found.output_versions != expected.output_versions)
+  if (found.outputs != expected.outputs || found.output_versions != expected.output_versions)
     refuse("K04", source.where, "other outputs, or outputs that alias otherwise");
 }
 
@@ -119,7 +107,7 @@ OpenBranch capture_forward(const BranchSource& source, const CaptureSite& site,
   std::vector<std::uint32_t> versions;
   for (const at::Tensor& input : open.inputs) versions.push_back(input._version());
   const Inputs arguments = source.sample.with(source.static_inputs);
-  Observer observer(source.module, source.static_inputs, source.where);
+  RunObserver observer(source.module, source.static_inputs, source.where);
   Captured captured = capture(site, std::move(plan), [&] {
     Tensors outputs;
     {
@@ -158,9 +146,9 @@ Tensors capture_backward(OpenBranch& open, const BranchSource& source, const Ten
   Captured captured = capture(site, std::move(plan), [&] {
     gradients = run_backward(open.outputs, open.inputs, open.branch.parameters, incoming);
     if (source.warm_up) {
-      Observer observer(source.module, open.inputs, source.where);
+      RunObserver observer(source.module, open.inputs, source.where);
       observer.see_gradients(gradients, /*unused_inputs=*/true);
-      if (!same_surfaces(observer.observation().user_gradients, source.warm_up->user_gradients))
+      if (observer.observation().user_gradients != source.warm_up->user_gradients)
         refuse("K05", source.where, "other gradients of inputs");
       if (observer.observation().parameter_gradients != source.warm_up->parameter_gradients)
         refuse("K07", source.where, "gradients of other parameters");

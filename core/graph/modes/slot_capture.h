@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/graph/capture/branch_capture.h"
-#include "core/graph/modes/slot_layout.h"
+#include "core/graph/modes/slot_places.h"
 #include "core/graph/warmup/warm_up.h"
 
 namespace slotgraph {
@@ -25,9 +25,9 @@ std::vector<BranchProfile> warm_up_all(const CaptureRequest& request, Watch watc
 
 class SlotCapture {
  public:
-  // `profiles` and `copied`: one for each module; both must outlive this. A frame that is copied
-  // was warmed up with its saved tensors watched, another one with its allocations. Allocates the
-  // slab. Throws Error as lay_out, c10::OutOfMemoryError.
+  // `profiles` and `copied`: one for each module; the profiles must outlive this. A frame that is
+  // copied was warmed up with its saved tensors watched, another one with its allocations.
+  // Allocates the slab. Throws Error as lay_out, c10::OutOfMemoryError.
   SlotCapture(const CaptureRequest& request, const std::vector<BranchProfile>& profiles,
               const std::vector<bool>& copied);
 
@@ -51,32 +51,19 @@ class SlotCapture {
   const Slot& slot_of(int branch) const { return request_.plan.slots[branch]; }
   int module_of(int branch) const { return slot_of(branch).warmup_alias_group; }
   const BranchProfile& profile_of(int branch) const { return profiles_[module_of(branch)]; }
-  int layer_of(int branch) const { return module_of(branch) % request_.plan.layers(); }
-  const BranchLayout* copy_of(int branch) const;
-  Arena arena(const Extent& extent) const { return {slab_, extent.offset, extent.bytes}; }
-  Arena saved_arena(int branch) const;
-  Arena gradient_arena(int branch) const;
-  bool returns_leading_gradient(int branch) const;
-
   BranchSource source(int branch, const Tensors& inputs, const CopyTargets* copies) const;
   CaptureSite site() const { return {pool_->id(), request_.options.generators}; }
-  Tensors static_inputs(int branch) const;
-  CopyTargets copy_targets(int branch, const Tensors& inputs) const;
-  Tensors incoming(int branch) const;
   void keep_outputs(OpenBranch& open, int branch) const;
   void keep_gradients(OpenBranch& open, int branch, const Tensors& gradients) const;
   Tensors capture_gradients(OpenBranch& open, int branch);
   void check_live(const std::map<const void*, std::size_t>& before) const;
-  Ownership ownership(int branch) const;
   std::vector<int> variants_by_survivor_bytes() const;
   std::vector<FlightPlan> flights() const;
 
   const CaptureRequest& request_;
   const std::vector<BranchProfile>& profiles_;
-  const std::vector<bool>& copied_;
-  SlotLayout layout_;
   std::shared_ptr<PrivatePool> pool_;
-  std::shared_ptr<Slab> slab_;
+  SlotPlaces places_;
   std::map<int, OpenBranch> open_;
   std::map<int, CopyTargets> targets_;  // of open branches
   std::vector<CapturedBranch> branches_;

@@ -10,7 +10,6 @@
 
 #include "core/error.h"
 #include "core/graph/replay/arguments.h"
-#include "core/memory/borrowed.h"
 
 namespace slotgraph {
 
@@ -75,7 +74,8 @@ struct ReplayCallable::Shared {
 namespace {
 
 // Runs `work` where the options say, and makes the current stream wait for it.
-void on_replay_stream(const ReplayOptions& options, const std::function<void()>& work) {
+template <typename Work>
+void on_replay_stream(const ReplayOptions& options, const Work& work) {
   const c10::cuda::CUDAStream here = c10::cuda::getCurrentCUDAStream();
   if (!options.stream || *options.stream == here) {
     work();
@@ -233,20 +233,22 @@ Tensors ReplayCallable::replay(const Tensors& given, const ReplayOptions& option
 }
 
 Tensors ReplayCallable::forward(const Inputs& inputs, const ReplayOptions& options) {
-  std::uint64_t generation = 0;
-  Tensors given, outputs;
-  {
-    const auto lock = shared_->context->lock();
-    const CapturedBranch& branch = shared_->captured("forward");
-    if (branch.module.module->is_training() == branch.training) {
-      given = arguments_of(inputs, branch.positional, branch.names, shared_->index);
-      check_inputs(given, branch.inputs, shared_->index);
-      const at::NoGradGuard no_grad;
-      outputs = replay(given, options, generation);
-    }
+  std::unique_lock lock = shared_->context->lock();
+  const CapturedBranch& branch = shared_->captured("forward");
+  if (branch.module.module->is_training() != branch.training) {
+    const GraphModule module = branch.module;
+    lock.unlock();
+    return module.forward(inputs.positional, inputs.named);
   }
-  CapturedBranch& branch = *shared_->branch;
-  if (given.empty()) return branch.module.forward(inputs.positional, inputs.named);
+  const Tensors given = arguments_of(inputs, branch.positional, branch.names, shared_->index);
+  check_inputs(given, branch.inputs, shared_->index);
+  std::uint64_t generation = 0;
+  Tensors outputs;
+  {
+    const at::NoGradGuard no_grad;
+    outputs = replay(given, options, generation);
+  }
+  lock.unlock();  // a node that dies takes it
   if (!branch.backward || !at::GradMode::is_enabled()) return outputs;
   const std::shared_ptr<ReplayNode> node(new ReplayNode(shared_, generation, options),
                                          torch::autograd::deleteNode);

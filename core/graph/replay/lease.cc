@@ -4,6 +4,8 @@
 #include <ATen/ops/eq.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/memory/borrowed.h"
 
@@ -12,11 +14,6 @@ namespace {
 
 constexpr int kPoison = 0xFF;  // NaN in every floating type
 
-at::Tensor bytes_of(const Region& region) {
-  return borrowed_tensor(region.begin, {static_cast<std::int64_t>(region.bytes)}, {1}, at::kByte,
-                         nullptr);
-}
-
 Region region_of(const c10::Storage& storage) {
   return {static_cast<std::byte*>(storage.mutable_data()), storage.nbytes()};
 }
@@ -24,27 +21,17 @@ Region region_of(const c10::Storage& storage) {
 }  // namespace
 
 std::pair<Tensors, Lease> LeaseBook::lend(const Tensors& tensors, std::string what) {
-  std::map<const void*, c10::Storage> fresh;  // by the old storage; only looked up
+  Tensors lent = borrowed_alike(tensors, std::make_shared<Tensors>(tensors));
   Lease lease{std::move(what), {}};
-  Tensors result;
-  for (const at::Tensor& tensor : tensors) {
-    if (!tensor.defined() || tensor.storage().nbytes() == 0) {
-      result.push_back(tensor);
-      continue;
-    }
-    const c10::Storage& old = tensor.storage();
-    auto it = fresh.find(old.unsafeGetStorageImpl());
-    if (it == fresh.end()) {
-      const auto owner = std::make_shared<c10::Storage>(old);
-      c10::Storage storage = borrowed_storage(old.mutable_data(), old.nbytes(), owner);
-      lease.storages.push_back(storage);
-      it = fresh.emplace(old.unsafeGetStorageImpl(), std::move(storage)).first;
-    }
-    result.push_back(tensor_over(
-        it->second, static_cast<std::size_t>(tensor.storage_offset()) * tensor.itemsize(),
-        tensor.sizes(), tensor.strides(), tensor.scalar_type()));
+  for (const at::Tensor& tensor : lent) {
+    const bool known =
+        std::any_of(lease.storages.begin(), lease.storages.end(), [&](const c10::Storage& storage) {
+          return tensor.defined() && tensor.storage().is_alias_of(storage);
+        });
+    if (tensor.defined() && tensor.numel() > 0 && !known)
+      lease.storages.push_back(tensor.storage());
   }
-  return {std::move(result), std::move(lease)};
+  return {std::move(lent), std::move(lease)};
 }
 
 void LeaseBook::end(Lease lease, bool poison) {

@@ -7,19 +7,16 @@
 #include <c10/cuda/CUDAGuard.h>
 
 #include "core/fatal.h"
-#include "core/memory/borrowed.h"
 #include "core/memory/placing_allocator.h"
+#include "core/memory/region.h"
 
 namespace slotgraph {
 namespace {
 
 thread_local WriteLog* innermost = nullptr;
 
-// All bytes of a storage as one tensor.
-at::Tensor bytes_of(c10::StorageImpl& storage) {
-  const auto size = static_cast<std::int64_t>(storage.nbytes());
-  void* const address = storage.mutable_data();
-  return borrowed_tensor(address, {size}, {1}, at::kByte, nullptr);
+Region region_of(c10::StorageImpl& storage) {
+  return {static_cast<std::byte*>(storage.mutable_data()), storage.nbytes()};
 }
 
 bool is_own(const at::Tensor& tensor) {
@@ -29,12 +26,10 @@ bool is_own(const at::Tensor& tensor) {
 
 }  // namespace
 
-WriteLog* WriteLog::active() { return innermost; }
-
 WriteLog::WriteLog() : outer_(innermost) {
   innermost = this;
   const auto start = [](const at::RecordFunction& function) {
-    if (WriteLog* const log = active()) log->see(function);
+    if (innermost) innermost->see(function);
     return std::unique_ptr<at::ObserverContext>();
   };
   handle_ = at::addThreadLocalCallback(
@@ -66,7 +61,7 @@ void WriteLog::keep(const at::Tensor& tensor) {
   const at::DisableRecordFunctionGuard quiet;
   const at::NoGradGuard no_grad;
   at::Tensor bytes = at::empty({static_cast<std::int64_t>(storage->nbytes())}, at::kByte);
-  bytes.copy_(bytes_of(*storage));
+  bytes.copy_(bytes_of(region_of(*storage)));
   kept_.emplace(storage,
                 Kept{WeakStorage(tensor.storage().getWeakStorageImpl()), std::move(bytes)});
 }
@@ -77,7 +72,7 @@ WriteLog::~WriteLog() {
   const at::NoGradGuard no_grad;
   try {
     for (auto& [key, kept] : kept_) {
-      if (const auto storage = kept.storage.lock()) bytes_of(*storage).copy_(kept.bytes);
+      if (const auto storage = kept.storage.lock()) bytes_of(region_of(*storage)).copy_(kept.bytes);
     }
   } catch (const std::exception& error) {
     // Going on with other values would change results without notice.

@@ -30,7 +30,6 @@ class WriteLog {
     WeakStorage storage;
     at::Tensor bytes;  // on the CPU
   };
-  static WriteLog* active();
   void see(const at::RecordFunction& function);
   void keep(const at::Tensor& tensor);
 

@@ -7,53 +7,33 @@
 #include "core/graph/warmup/profile.h"
 
 namespace slotgraph {
-namespace {
-
-[[noreturn]] void refuse(const char* rule, std::string where, std::string found,
-                         std::string expected, std::string advice) {
-  throw Error({rule, std::move(where), std::move(found), std::move(expected), std::move(advice)});
-}
-
-bool same(const SavedTensor& a, const SavedTensor& b) {
-  return a.native == b.native && a.tensor == b.tensor && a.version == b.version;
-}
-bool same(const SurfaceTensor& a, const SurfaceTensor& b) {
-  return a.kind == b.kind && (a.kind == SurfaceTensor::Kind::kNone || a.tensor == b.tensor);
-}
-template <typename T>
-bool same(const std::vector<T>& a, const std::vector<T>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const T& x, const T& y) { return same(x, y); });
-}
-
-}  // namespace
-
 void check_same(const Observation& first, const Observation& later, const std::string& where) {
   const auto differs = [&](const char* what) {
-    refuse("W03", where, fmt::format("other {} than in the first run", what),
-           "the same in every run of the module",
-           "a graph holds one run: nothing may depend on data or on earlier calls");
+    throw Error({"W03", where, fmt::format("other {} than in the first run", what),
+                 "the same in every run of the module",
+                 "a graph holds one run: nothing may depend on data or on earlier calls"});
   };
-  if (!same(first.saved, later.saved)) differs("saved tensors");
+  if (first.saved != later.saved) differs("saved tensors");
   if (first.input_versions != later.input_versions ||
       first.output_versions != later.output_versions)
     differs("writes to inputs or outputs");
-  if (!same(first.outputs, later.outputs)) differs("outputs");
-  if (!same(first.user_gradients, later.user_gradients)) differs("gradients of inputs");
+  if (first.outputs != later.outputs) differs("outputs");
+  if (first.user_gradients != later.user_gradients) differs("gradients of inputs");
   if (first.parameter_gradients != later.parameter_gradients) {
-    refuse("W05", where, "gradients of other parameters than in the first run",
-           "the same parameters in every run", "use every parameter in every run, or freeze it");
+    throw Error({"W05", where, "gradients of other parameters than in the first run",
+                 "the same parameters in every run",
+                 "use every parameter in every run, or freeze it"});
   }
 }
 
-Observer::Observer(const GraphModule& module, const Tensors& inputs, std::string where)
+RunObserver::RunObserver(const GraphModule& module, const Tensors& inputs, std::string where)
     : module_(module), inputs_(inputs), where_(std::move(where)) {
   for (const at::Tensor& tensor : state_of(module)) number(tensor);
   observation_.state_storages = static_cast<int>(storages_.size());
   for (const at::Tensor& input : inputs) observation_.inputs.push_back(spec(input));
 }
 
-int Observer::number(const at::Tensor& tensor) {
+int RunObserver::number(const at::Tensor& tensor) {
   const auto [it, first] =
       numbers_.emplace(tensor.storage().unsafeGetStorageImpl(), static_cast<int>(storages_.size()));
   if (first) {
@@ -63,12 +43,12 @@ int Observer::number(const at::Tensor& tensor) {
   return it->second;
 }
 
-int Observer::writes(const at::Tensor& tensor) {
+int RunObserver::writes(const at::Tensor& tensor) {
   const std::uint32_t first = first_versions_[number(tensor)];
   return tensor.is_inference() ? 0 : static_cast<int>(tensor._version() - first);
 }
 
-TensorSpec Observer::spec(const at::Tensor& tensor) {
+TensorSpec RunObserver::spec(const at::Tensor& tensor) {
   return {number(tensor),
           tensor.storage_offset() * static_cast<std::int64_t>(tensor.itemsize()),
           tensor.sizes().vec(),
@@ -79,45 +59,46 @@ TensorSpec Observer::spec(const at::Tensor& tensor) {
           tensor.requires_grad()};
 }
 
-bool Observer::is_state(const at::Tensor& tensor) const {
+bool RunObserver::is_state(const at::Tensor& tensor) const {
   const auto it = numbers_.find(tensor.storage().unsafeGetStorageImpl());
   return it != numbers_.end() && it->second < observation_.state_storages;
 }
 
-void Observer::see_saved(const at::Tensor& tensor) {
+void RunObserver::see_saved(const at::Tensor& tensor) {
   const std::string where = fmt::format("{}, saved tensor {}", where_, observation_.saved.size());
   if (tensor.layout() != at::kStrided) {
-    refuse("W01", where, not_plain(tensor).value_or("another layout"), "a strided tensor",
-           "keep this module eager");
+    throw Error({"W01", where, not_plain(tensor).value_or("another layout"), "a strided tensor",
+                 "keep this module eager"});
   }
   const bool native = tensor.is_cuda() && !is_state(tensor);
   if (const auto reason = not_plain(tensor); native && reason) {
-    refuse("W02", where, *reason, "a plain tensor", "keep this module eager");
+    throw Error({"W02", where, *reason, "a plain tensor", "keep this module eager"});
   }
   const TensorSpec saved = spec(tensor);
   observation_.saved.push_back({native, saved, writes(tensor)});
 }
 
-SurfaceTensor Observer::surface(const at::Tensor& tensor) {
+SurfaceTensor RunObserver::surface(const at::Tensor& tensor) {
   if (!tensor.defined() || !tensor.is_cuda()) return {SurfaceTensor::Kind::kNone, {}};
   const bool state = tensor.numel() > 0 && is_state(tensor);
   return {state ? SurfaceTensor::Kind::kModuleState : SurfaceTensor::Kind::kArena, spec(tensor)};
 }
 
-void Observer::see_outputs(const Tensors& outputs) {
+void RunObserver::see_outputs(const Tensors& outputs) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const at::Tensor& output = outputs[i];
     const std::string where = fmt::format("{}, output {}", where_, i);
     if (output.defined() && !output.is_cuda() && output.requires_grad()) {
-      refuse("W06", where, "a differentiable output on " + output.device().str(),
-             "one on the device, or one without gradient", "move it to the device");
+      throw Error({"W06", where, "a differentiable output on " + output.device().str(),
+                   "one on the device, or one without gradient", "move it to the device"});
     }
     if (output.defined() && output.is_cuda()) {
       if (const auto reason = no_static_place(output))
-        refuse("W06", where, *reason, "a plain strided tensor", "return a dense copy");
+        throw Error({"W06", where, *reason, "a plain strided tensor", "return a dense copy"});
       for (const at::Tensor& parameter : parameters_of(module_)) {
         if (!output.is_same(parameter)) continue;
-        refuse("W06", where, "a parameter itself", "a view of it", "return parameter.view_as(...)");
+        throw Error(
+            {"W06", where, "a parameter itself", "a view of it", "return parameter.view_as(...)"});
       }
     }
     observation_.outputs.push_back(surface(output));
@@ -127,30 +108,30 @@ void Observer::see_outputs(const Tensors& outputs) {
   for (const at::Tensor& input : inputs_) observation_.input_versions.push_back(writes(input));
 }
 
-void Observer::see_gradients(const Tensors& gradients, bool unused_inputs) {
+void RunObserver::see_gradients(const Tensors& gradients, bool unused_inputs) {
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const at::Tensor& gradient = gradients[i];
     if (i >= inputs_.size()) {
       observation_.parameter_gradients.push_back(gradient.defined());
       if (!gradient.defined()) continue;
       if (const auto reason = not_plain(gradient)) {
-        refuse("K06", fmt::format("{}, gradient of parameter {}", where_, i - inputs_.size()),
-               *reason, "a plain strided tensor", "keep this module eager");
+        throw Error({"K06", fmt::format("{}, gradient of parameter {}", where_, i - inputs_.size()),
+                     *reason, "a plain strided tensor", "keep this module eager"});
       }
       continue;
     }
     if (!gradient.defined()) {
       if (inputs_[i].requires_grad() && !unused_inputs) {
-        refuse("W04", fmt::format("{}, input {}", where_, i), "no gradient",
-               "one, since the input requires grad",
-               "do not require it, or set Options::unused_inputs");
+        throw Error({"W04", fmt::format("{}, input {}", where_, i), "no gradient",
+                     "one, since the input requires grad",
+                     "do not require it, or set Options::unused_inputs"});
       }
       observation_.user_gradients.push_back({SurfaceTensor::Kind::kNone, {}});
       continue;
     }
     if (const auto reason = not_plain(gradient)) {
-      refuse("K05", fmt::format("{}, gradient of input {}", where_, i), *reason,
-             "a plain strided tensor", "keep this module eager");
+      throw Error({"K05", fmt::format("{}, gradient of input {}", where_, i), *reason,
+                   "a plain strided tensor", "keep this module eager"});
     }
     // Each has a dense place of its own, whatever it aliases.
     const TensorShape shape = gradient_shape(gradient);

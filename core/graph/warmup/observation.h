@@ -30,9 +30,9 @@ struct Observation {
 void check_same(const Observation& first, const Observation& later, const std::string& where);
 
 // Takes one run apart. Holds every storage that it numbers, so that no address comes twice.
-class Observer {
+class RunObserver {
  public:
-  Observer(const GraphModule& module, const Tensors& inputs, std::string where);
+  RunObserver(const GraphModule& module, const Tensors& inputs, std::string where);
 
   // Throws Error W01, W02.
   void see_saved(const at::Tensor& tensor);

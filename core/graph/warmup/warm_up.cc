@@ -22,7 +22,7 @@ struct Run {
 };
 
 Tensors run_forward(const GraphModule& module, const Inputs& arguments, Watch watch, Run& run,
-                    Observer& observer) {
+                    RunObserver& observer) {
   const Session session;
   run.forward = session.recording();
   std::optional<SavedTensorScope> hooks;
@@ -48,7 +48,7 @@ Run run_once(const GraphModule& module, const Inputs& sample, const std::string&
              const Options& options, Watch watch) {
   Run run;
   const Tensors inputs = fresh_leaves(sample.all());
-  Observer observer(module, inputs, where);
+  RunObserver observer(module, inputs, where);
   Tensors outputs = run_forward(module, sample.with(inputs), watch, run, observer);
   observer.see_outputs(outputs);  // first: only plain tensors have a storage
   run.profile.forward = classify_forward(run.forward->snapshot(), outputs);

@@ -22,9 +22,9 @@ enum class Watch {
 // of its own allocations is written back (write_log.h). The device is idle afterwards. The hook
 // after it runs exactly once if the one before it did, also when the warm-up throws.
 //
-// Throws Error: W12 an input is module state after a run; W01, W02, W04, W06, K05, K06 as Observer;
-// W03, W05 runs differ; PM01 allocations are watched, and a run after the first allocates something
-// that outlives it and that the module does not hold.
+// Throws Error: W12 an input is module state after a run; W01, W02, W04, W06, K05, K06 as
+// RunObserver; W03, W05 runs differ; PM01 allocations are watched, and a run after the first
+// allocates something that outlives it and that the module does not hold.
 BranchProfile warm_up(const GraphModule& module, const Inputs& sample, int index,
                       const Options& options, Watch watch);
 
