@@ -7,42 +7,24 @@
 #include "core/device/device.h"
 #include "core/error.h"
 #include "core/models/values.h"
+#include "core/plan/planner.h"
 
 namespace slotgraph::probes {
 namespace {
 
 Plan plan_of(int pipeline_size, int ring, int variants) {
-  Plan plan;
-  plan.name = "probe";
-  plan.shape = {pipeline_size, 0, 0, 0};
-  plan.layers_per_chunk = {1};
-  for (int v = variants; v > 0; --v) plan.cp_sizes.push_back(v);
-  plan.ring_length = ring;
-  plan.covered_counts = {ring};
-  plan.base_order = training_order(plan.shape, ring);
-  plan.user_grad_colours.emplace_back();
+  PlanRequest request;
+  request.name = "probe";
+  request.shape.pipeline_size = pipeline_size;
+  request.layers_per_chunk = {1};
+  for (int v = variants; v > 0; --v) request.cp_sizes.push_back(v);
+  request.counts = {ring};
+  request.ring_length = ring;
+  Plan plan = make_plan(request);
   // No two backwards share a place for what they return, so that any order of them is allowed.
-  for (int s = 0; s < ring; ++s) plan.user_grad_colours[0].push_back(s);
-  for (int v = 0; v < variants; ++v) {
-    for (int s = 0; s < ring; ++s) {
-      const int colour = pipeline_size == 1 ? 0 : s;
-      plan.slots.push_back({colour, s, ring * v + s, 0, 0, v, s});
-    }
-  }
+  for (int s = 0; s < ring; ++s) plan.user_grad_colours[0][s] = s;
+  for (Slot& slot : plan.slots) slot.user_grad_arena_id = slot.physical_slot;
   return plan;
-}
-
-struct Range {
-  const std::byte* begin;
-  const std::byte* end;
-};
-
-Range range_of(const at::Tensor& tensor) {
-  const auto* const begin = static_cast<const std::byte*>(tensor.const_data_ptr());
-  if (tensor.numel() == 0) return {begin, begin};
-  std::int64_t last = 0;
-  for (std::int64_t d = 0; d < tensor.dim(); ++d) last += (tensor.size(d) - 1) * tensor.stride(d);
-  return {begin, begin + static_cast<std::size_t>(last + 1) * tensor.itemsize()};
 }
 
 }  // namespace
@@ -90,15 +72,13 @@ bool same_bytes(const Tensors& a, const Tensors& b) {
 }
 
 bool share_memory(const at::Tensor& a, const at::Tensor& b) {
-  const Range x = range_of(a), y = range_of(b);
-  return x.begin < y.end && y.begin < x.end;
+  return overlap(region_of(a), region_of(b));
 }
 
 bool lies_in(const at::Tensor& tensor, const std::vector<Region>& regions) {
-  const Range range = range_of(tensor);
-  return std::any_of(regions.begin(), regions.end(), [&](const Region& region) {
-    return range.begin >= region.begin && range.end <= region.begin + region.bytes;
-  });
+  const Region range = region_of(tensor);
+  return std::any_of(regions.begin(), regions.end(),
+                     [&](const Region& region) { return region.contains(range); });
 }
 
 std::ptrdiff_t distance(const at::Tensor& from, const at::Tensor& to) {

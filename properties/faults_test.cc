@@ -13,7 +13,7 @@ Net net_of(const GraphModule& module) {
   return {distinct_plan({1}, 2, {1, -1}), {module}, [](int) { return ones({4, 4}); }};
 }
 std::string refusal(const GraphModule& module, Mode mode) {
-  return rule_of([&] { net_of(module).capture(mode); });
+  return rule([&] { net_of(module).capture(mode); });
 }
 
 // C-06: storages without bytes all have address 0, which is no identity.

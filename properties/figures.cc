@@ -12,9 +12,9 @@
 #include "core/exit_code.h"
 #include "core/graph/callables.h"
 #include "core/graph/calling_thread.h"
-#include "core/memory/private_pool.h"
 #include "core/models/blocks.h"
 #include "core/models/values.h"
+#include "core/plan/planner.h"
 
 namespace slotgraph {
 namespace {
@@ -44,25 +44,13 @@ struct Work {
 
 // The first of `ring` stages: all slots are live together.
 Plan plan_of(const Work& work) {
-  Plan plan;
-  plan.name = "figures";
-  plan.shape = {work.ring, 0, 0, 0};
-  plan.layers_per_chunk = {work.layers};
-  plan.cp_sizes = work.cp_sizes;
-  plan.ring_length = work.ring;
-  plan.covered_counts = {work.ring};
-  plan.base_order = training_order(plan.shape, work.ring);
-  plan.user_grad_colours.emplace_back();
-  for (int s = 0; s < work.ring; ++s) plan.user_grad_colours[0].push_back(s % 2);
-  for (int v = 0; v < plan.variants(); ++v) {
-    for (int s = 0; s < work.ring; ++s) {
-      for (int l = 0; l < work.layers; ++l) {
-        plan.slots.push_back(
-            {s * work.layers + l, s, v * work.ring + s, 0, l, v * work.layers + l, s % 2});
-      }
-    }
-  }
-  return plan;
+  PlanRequest request;
+  request.name = "figures";
+  request.shape.pipeline_size = work.ring;
+  request.layers_per_chunk = {work.layers};
+  request.cp_sizes = work.cp_sizes;
+  request.counts = {work.ring};
+  return make_plan(request);
 }
 
 // One set of callables over a model, and its steps.
@@ -203,20 +191,6 @@ void replay_figures(const std::string& block) {
       work.ring * work.layers, allocated(lent), allocated(cloned));
 }
 
-// The host device fills fresh memory with poison, which is most of the time that a slab takes.
-double slab_milliseconds(std::size_t bytes) {
-  std::vector<double> times;
-  for (int i = 0; i < kPairs; ++i) {
-    const PrivatePool pool;
-    device::synchronise();
-    const auto begin = Clock::now();
-    const Slab slab(pool, bytes);
-    device::synchronise();
-    times.push_back(milliseconds(begin));
-  }
-  return median(times);
-}
-
 void capture_figures(const std::string& block) {
   const Work work{.block = block};
   fmt::print("\ncapture without warm-up, {}, {} branches\n", block,
@@ -236,11 +210,7 @@ void capture_figures(const std::string& block) {
           native.drop();
           return native.capture();
         });
-    const double slab = slab_milliseconds(bench.set().memory().live_bytes);
-    const double time = median(times);
-    fmt::print(
-        "  {:10} {:.3f} of native, {:.2f} ms; {:.2f} ms of them fill the slab, without: {:.3f}\n",
-        name_of(mode), ratio, time, slab, ratio * (time - slab) / time);
+    fmt::print("  {:10} {:.3f} of native, {:.2f} ms\n", name_of(mode), ratio, median(times));
   }
 }
 

@@ -1,51 +1,28 @@
 // Variants of different sizes, every frame replayed alone: where the published runtime returns
 // wrong parameter gradients without notice (its variants all pass as long as their sizes are
 // equal).
-#include <c10/cuda/CUDAGuard.h>
-#include <fmt/format.h>
-#include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include <cstring>
-
-#include "core/device/device.h"
-#include "core/graph/callables.h"
-#include "core/graph/calling_thread.h"
+#include "core/graph/testing/rig.h"
 #include "core/models/blocks.h"
 #include "core/models/values.h"
+#include "core/plan/planner.h"
 
 namespace slotgraph::properties {
 namespace {
 
 constexpr int kLayers = 2;
-constexpr int kRing = 4;
 constexpr std::int64_t kHidden = 32;
 
 // The first of four stages without virtual ones: four microbatches of two layers are live together.
 Plan four_variants() {
-  Plan plan;
-  plan.name = "frames alone";
-  plan.shape = {4, 0, 0, 0};
-  plan.layers_per_chunk = {kLayers};
-  plan.cp_sizes = {8, 4, 2, 1};
-  plan.ring_length = kRing;
-  plan.covered_counts = {4, 8};
-  plan.base_order = training_order(plan.shape, kRing);
-  plan.user_grad_colours = {{0, 1, 0, 1}};
-  for (int v = 0; v < plan.variants(); ++v) {
-    for (int s = 0; s < kRing; ++s) {
-      for (int l = 0; l < kLayers; ++l)
-        plan.slots.push_back({s * kLayers + l, s, v * kRing + s, 0, l, v * kLayers + l, s % 2});
-    }
-  }
-  return plan;
-}
-
-bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
-  if (!a.defined() || !b.defined()) return a.defined() == b.defined();
-  const at::Tensor x = a.detach().cpu().contiguous(), y = b.detach().cpu().contiguous();
-  return x.nbytes() == y.nbytes() &&
-         std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
+  PlanRequest request;
+  request.name = "frames alone";
+  request.shape.pipeline_size = 4;
+  request.layers_per_chunk = {kLayers};
+  request.cp_sizes = {8, 4, 2, 1};
+  request.counts = {4, 8};
+  return make_plan(request);
 }
 
 // Output, gradient of the input, gradients of the parameters.
@@ -63,8 +40,6 @@ Tensors run(const Tensors& outputs, const at::Tensor& input, const GraphModule& 
 
 // How many tensors of how many differ from eager.
 std::pair<int, int> differing(const std::string& block, Mode mode) {
-  const c10::cuda::CUDAStreamGuard stream(c10::cuda::getStreamFromPool());
-  const CallingThreadGuard calling_thread;
   const Plan plan = four_variants();
   std::vector<GraphModule> layers, modules;
   for (int l = 0; l < kLayers; ++l)
@@ -94,14 +69,15 @@ std::pair<int, int> differing(const std::string& block, Mode mode) {
     set->end_step();
     for (std::size_t i = 0; i < truth.size(); ++i) {
       ++compared;
-      different += !same_bytes(found[i], truth[i]);
+      different += !testing::same_bytes(found[i], truth[i]);
     }
   }
   return {different, compared};
 }
 
-TEST(FramesAlone, VariantsOfDifferentSizesAreRightInEveryMode) {
-  device::initialise();
+struct FramesAlone : testing::DeviceTest {};
+
+TEST_F(FramesAlone, VariantsOfDifferentSizesAreRightInEveryMode) {
   for (const char* block : {"mlp", "attention"}) {
     for (const Mode mode : {Mode::kNative, Mode::kPlacement, Mode::kArena, Mode::kCheckpoint}) {
       const auto [different, compared] = differing(block, mode);

@@ -9,6 +9,7 @@
 #include "core/graph/callables.h"
 #include "core/models/blocks.h"
 #include "core/models/values.h"
+#include "core/plan/planner.h"
 
 namespace slotgraph::properties {
 namespace {
@@ -19,23 +20,13 @@ constexpr int kRing = 4;
 
 // The first of four stages without virtual ones: four microbatches of two layers are live together.
 Plan plan(std::vector<int> cp_sizes) {
-  Plan result;
-  result.name = "memory";
-  result.shape = {4, 0, 0, 0};
-  result.layers_per_chunk = {kLayers};
-  result.cp_sizes = std::move(cp_sizes);
-  result.ring_length = kRing;
-  result.covered_counts = {4, 8};
-  result.base_order = training_order(result.shape, kRing);
-  result.user_grad_colours = {{0, 1, 0, 1}};
-  for (int v = 0; v < result.variants(); ++v) {
-    for (int s = 0; s < kRing; ++s) {
-      for (int l = 0; l < kLayers; ++l) {
-        result.slots.push_back({s * kLayers + l, s, v * kRing + s, 0, l, v * kLayers + l, s % 2});
-      }
-    }
-  }
-  return result;
+  PlanRequest request;
+  request.name = "memory";
+  request.shape.pipeline_size = kRing;
+  request.layers_per_chunk = {kLayers};
+  request.cp_sizes = std::move(cp_sizes);
+  request.counts = {4, 8};
+  return make_plan(request);
 }
 
 // An MLP, fp32; a variant has 512 / CP size tokens.

@@ -31,10 +31,10 @@ at::Tensor squared(const at::Tensor& x) { return x * x; }
 void expect_refused(const Net& net, const std::string& expected, const Options& options = {}) {
   for (const Mode mode : kSlotModes) {
     SCOPED_TRACE(static_cast<int>(mode));
-    const std::size_t before = allocated_bytes();
-    EXPECT_EQ(rule_of([&] { net.capture(mode, options); }), expected);
+    const std::size_t before = testing::DeviceTest::allocated();
+    EXPECT_EQ(rule([&] { net.capture(mode, options); }), expected);
     EXPECT_FALSE(capturing());
-    EXPECT_EQ(allocated_bytes(), before);
+    EXPECT_EQ(testing::DeviceTest::allocated(), before);
     Replay(net_of(unary(squared)), mode).run({1, -1});
   }
 }
@@ -72,14 +72,14 @@ TEST_F(Published, Row10_2_graph_capture_contexts_restore_process_state_on_error)
       Failing failing(call);
       const at::Tensor gradient = failing.weight.grad(), buffer = failing.buffer.clone();
       const at::Tensor random = device::generator().get_state();
-      const std::size_t before = allocated_bytes();
+      const std::size_t before = testing::DeviceTest::allocated();
       EXPECT_THROW(failing.net->capture(mode), std::runtime_error);
       EXPECT_EQ(failing.calls, call);
       EXPECT_TRUE(failing.weight.grad().is_same(gradient));
       EXPECT_TRUE(same_bytes(gradient, at::full_like(gradient, 7)));
       EXPECT_TRUE(same_bytes(failing.buffer, buffer));
       EXPECT_TRUE(same_bytes(device::generator().get_state(), random));
-      EXPECT_EQ(allocated_bytes(), before);
+      EXPECT_EQ(testing::DeviceTest::allocated(), before);
       EXPECT_FALSE(capturing());
       Replay(net_of(unary(squared)), mode).run({1, -1});
     }
@@ -166,7 +166,7 @@ TEST_F(Published, NestedCapturesAreRefused) {
     const Net inner = net_of(unary(squared));
     std::string found;
     const Net outer = net_of(unary([&](const at::Tensor& x) {
-      if (capturing()) found = rule_of([&] { inner.capture(mode); });
+      if (capturing()) found = rule([&] { inner.capture(mode); });
       return squared(x);
     }));
     Replay(outer, mode).run({1, -1});
@@ -185,7 +185,7 @@ TEST_F(Published, Row10_3_rejects_non_native_allocator) {
   const Net net = net_of(unary(squared));
   for (const Mode mode : kSlotModes) {
     caching::allocator.store(&other);
-    const std::string found = rule_of([&] { net.capture(mode); });
+    const std::string found = rule([&] { net.capture(mode); });
     caching::allocator.store(native);
     EXPECT_EQ(found, "C07");
   }
@@ -226,7 +226,7 @@ TEST_F(Published, Row10_3_checkpoint_rolls_back_restore_failure) {
                     return at::cat({x * x, at::sin(x), at::cos(x)}).narrow(0, 0, 4096) * 3;
                   })},
                   [](int) { return ones({4096}); });
-    const std::size_t before = allocated_bytes();
+    const std::size_t before = testing::DeviceTest::allocated();
     failing.after = after;
     failing.calls = 0;
     caching::allocator.store(&failing);
@@ -239,7 +239,7 @@ TEST_F(Published, Row10_3_checkpoint_rolls_back_restore_failure) {
     caching::allocator.store(native);
     EXPECT_EQ(text, after ? "injected after" : "injected before") << "the original error";
     EXPECT_GE(failing.calls, 2) << "the rollback sets the state too";
-    EXPECT_EQ(allocated_bytes(), before);
+    EXPECT_EQ(testing::DeviceTest::allocated(), before);
     Replay(net, Mode::kCheckpoint, {.unused_inputs = true}).run({1, -1, 2, -2});
   }
 }
@@ -298,7 +298,7 @@ TEST_F(Published, Row10_4_rejects_input_promoted_to_module_state_during_warmup) 
                                 module->register_buffer("late", in[0].detach());
                               return {in[0] * in[0]};
                             }});
-    const std::string found = rule_of([&] { net.capture(mode); });
+    const std::string found = rule([&] { net.capture(mode); });
     EXPECT_EQ(found, "W12");
     EXPECT_FALSE(capturing());
   }
@@ -349,7 +349,7 @@ TEST_F(Published, FaultModuleStateInOneVariantOnlyIsRefused) {
 TEST_F(Published, Probe10_6_lifecycle) {
   for (const Mode mode : kSlotModes) {
     for (const bool reset_first : {true, false}) {
-      const std::size_t before = allocated_bytes();
+      const std::size_t before = testing::DeviceTest::allocated();
       {
         const Net net = net_of(find_block("mlp").make({16, at::kFloat}, 1), 3);
         Net sized = net;
@@ -359,10 +359,10 @@ TEST_F(Published, Probe10_6_lifecycle) {
         replay.forward(2);
         if (reset_first) {
           for (const int branch : {1, 2, 0}) replay.set().at(branch).reset();
-          EXPECT_EQ(rule_of([&] { replay.set().at(0).forward(sized.samples[0]); }), "P09");
+          EXPECT_EQ(rule([&] { replay.set().at(0).forward(sized.samples[0]); }), "P09");
         }
       }
-      EXPECT_EQ(allocated_bytes(), before);
+      EXPECT_EQ(testing::DeviceTest::allocated(), before);
     }
   }
 }

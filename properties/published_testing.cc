@@ -1,15 +1,10 @@
 #include "properties/published_testing.h"
 
 #include <ATen/Functions.h>
-#include <c10/cuda/CUDACachingAllocator.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
-
-#include "core/device/device.h"
-#include "core/error.h"
 
 namespace slotgraph::properties {
 
@@ -137,30 +132,5 @@ void Replay::backward(int branch) {
     EXPECT_TRUE(same_bytes(gradients_[i], expected[i]))
         << "branch " << branch << ", gradient " << i;
 }
-
-bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
-  if (!a.defined() || !b.defined()) return a.defined() == b.defined();
-  const at::Tensor x = a.detach().to(at::kCPU).contiguous();
-  const at::Tensor y = b.detach().to(at::kCPU).contiguous();
-  return x.sizes() == y.sizes() && x.scalar_type() == y.scalar_type() &&
-         (x.nbytes() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0);
-}
-
-std::string rule_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.rule();
-  }
-  return "";
-}
-
-std::size_t allocated_bytes() {
-  device::synchronise();
-  return static_cast<std::size_t>(
-      c10::cuda::CUDACachingAllocator::getDeviceStats(0).allocated_bytes[0].current);
-}
-
-void Published::SetUpTestSuite() { device::initialise(); }
 
 }  // namespace slotgraph::properties

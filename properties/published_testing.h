@@ -3,8 +3,6 @@
 #ifndef PROPERTIES_PUBLISHED_TESTING_H_
 #define PROPERTIES_PUBLISHED_TESTING_H_
 
-#include <c10/cuda/CUDAGuard.h>
-#include <gtest/gtest.h>
 #include <torch/nn/module.h>
 
 #include <functional>
@@ -13,12 +11,14 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/callables.h"
-#include "core/graph/calling_thread.h"
+#include "core/graph/testing/rig.h"
+#include "core/testing/rule.h"
 
 namespace slotgraph::properties {
 
-inline constexpr Mode kSlotModes[] = {Mode::kPlacement, Mode::kArena, Mode::kCheckpoint};
+using testing::kSlotModes;
+using testing::rule;
+using testing::same_bytes;
 
 // Every frame has a colour of its own, so that each order in which no frame comes twice is right.
 // `order` is that of one variant, for as many microbatches as the ring is long.
@@ -73,18 +73,7 @@ class Replay {
   int calls_ = 0;
 };
 
-bool same_bytes(const at::Tensor& a, const at::Tensor& b);
-// Rule id of the Error that the call throws; empty: none.
-std::string rule_of(const std::function<void()>& call);
-std::size_t allocated_bytes();
-
-// A fixture on a stream of its own, with backward on the calling thread.
-struct Published : ::testing::Test {
-  static void SetUpTestSuite();
-  Published() : guard(c10::cuda::getStreamFromPool()) {}
-  c10::cuda::CUDAStreamGuard guard;
-  CallingThreadGuard calling_thread;
-};
+struct Published : testing::DeviceTest {};
 
 }  // namespace slotgraph::properties
 

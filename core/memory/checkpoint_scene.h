@@ -12,12 +12,13 @@
 #include <functional>
 
 #include "core/device/device.h"
-#include "core/error.h"
 #include "core/memory/checkpoint.h"
 #include "core/memory/forwarding_allocator.h"
+#include "core/testing/rule.h"
 
 namespace slotgraph::checkpoint_scene {
 
+using testing::rule;
 namespace caching = c10::cuda::CUDACachingAllocator;
 
 // One storage as O7 compares it.
@@ -195,15 +196,6 @@ struct BranchTest : CheckpointTest {
   PoolTopology post_topology;
   Picture before;
 };
-
-inline std::string rule_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.rule();
-  }
-  return "none";
-}
 
 // A block that is freed while queued work of another stream uses it.
 struct PendingTest : BranchTest {

@@ -75,7 +75,7 @@ TEST_F(CheckpointTest, ABlockWithTwoOwnersIsRefused) {
   c10::Storage second(c10::Storage::use_byte_size_t(), 600,
                       at::DataPtr(address, address, caching::get()->raw_deleter(), first.device()));
   const Picture before = picture({&tensors});
-  EXPECT_EQ(rule_of([&] { take_checkpoint(pool, {first, second}); }), "K09");
+  EXPECT_EQ(rule([&] { take_checkpoint(pool, {first, second}); }), "K09");
   EXPECT_TRUE(picture({&tensors}) == before);
   second.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().release_context();
 }
@@ -87,7 +87,7 @@ TEST_F(CheckpointTest, AnOwnerInsideABlockIsRefused) {
   c10::Storage second(c10::Storage::use_byte_size_t(), 88,
                       at::DataPtr(inside, inside, caching::get()->raw_deleter(), first.device()));
   const Picture before = picture({&tensors});
-  EXPECT_EQ(rule_of([&] { take_checkpoint(pool, {first, second}); }), "K09");
+  EXPECT_EQ(rule([&] { take_checkpoint(pool, {first, second}); }), "K09");
   EXPECT_TRUE(picture({&tensors}) == before);
   second.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().release_context();
 }
@@ -140,7 +140,7 @@ TEST_F(PendingTest, FreesThatKeepWaitingAreRefused) {
     // With a scope open the allocator does not look at events.
     const PrivatePool another;
     const AllocationScope scope(another);
-    EXPECT_EQ(rule_of([&] { settle(pool); }), "K09");
+    EXPECT_EQ(rule([&] { settle(pool); }), "K09");
   }
   EXPECT_TRUE(now() == before);
   // Row 1: no checkpoint while events are outstanding.

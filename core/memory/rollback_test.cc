@@ -11,7 +11,7 @@ TEST_F(BranchTest, ACurrentThatIsNotWhatThePoolHoldsIsRefusedUntouched) {
   const auto refused = [&](const std::function<void(Checkpoint&)>& spoil) {
     Checkpoint spoilt = current;
     spoil(spoilt);
-    EXPECT_EQ(rule_of([&] { switch_pool(pool, spoilt, post, "bad"); }), "S1");
+    EXPECT_EQ(rule([&] { switch_pool(pool, spoilt, post, "bad"); }), "S1");
     expect_untouched();
   };
   const void* const address = current.live.begin()->first;
@@ -27,7 +27,7 @@ TEST_F(BranchTest, ACurrentThatIsNotWhatThePoolHoldsIsRefusedUntouched) {
 }
 
 TEST_F(BranchTest, AnOldCurrentIsRefusedUntouched) {
-  EXPECT_EQ(rule_of([&] { switch_pool(pool, post, pre, "twice"); }), "S1");
+  EXPECT_EQ(rule([&] { switch_pool(pool, post, pre, "twice"); }), "S1");
   expect_untouched();
 }
 
@@ -35,7 +35,7 @@ TEST_F(BranchTest, ATargetThatCannotTakeItsBlocksIsRefusedUntouched) {
   const auto refused = [&](const std::function<void(Checkpoint&)>& spoil) {
     Checkpoint spoilt = post;
     spoil(spoilt);
-    EXPECT_EQ(rule_of([&] { switch_pool(pool, current, spoilt, "bad"); }), "S1");
+    EXPECT_EQ(rule([&] { switch_pool(pool, current, spoilt, "bad"); }), "S1");
     expect_untouched();
   };
   const void* const address = post_only[0].storage().data();

@@ -7,23 +7,21 @@
 #include <cstring>
 
 #include "core/device/device.h"
+#include "core/graph/state/process_state.h"
+#include "core/graph/warmup/saved_hooks.h"
+#include "core/plan/planner.h"
+#include "core/testing/rule.h"
 
 namespace slotgraph::testing {
 
 Plan small_plan() {
-  Plan plan;
-  plan.name = "small";
-  plan.shape = {2, 0, 0, 0};
-  plan.layers_per_chunk = {1};
-  plan.cp_sizes = {2, 1};
-  plan.ring_length = 2;
-  plan.covered_counts = {1, 2, 4};
-  plan.base_order = training_order(plan.shape, 2);
-  plan.user_grad_colours = {{0, 1}};
-  for (int v = 0; v < 2; ++v) {
-    for (int s = 0; s < 2; ++s) plan.slots.push_back({s, s, 2 * v + s, 0, 0, v, s});
-  }
-  return plan;
+  PlanRequest request;
+  request.name = "small";
+  request.shape.pipeline_size = 2;
+  request.layers_per_chunk = {1};
+  request.cp_sizes = {2, 1};
+  request.counts = {1, 2, 4};
+  return make_plan(request);
 }
 
 at::Tensor ramp(std::int64_t rows, double start) {
@@ -67,15 +65,43 @@ std::size_t DeviceTest::allocated() {
       c10::cuda::CUDACachingAllocator::getDeviceStats(0).allocated_bytes[0].current);
 }
 
+at::Tensor Saves::forward(torch::autograd::AutogradContext* context, const at::Tensor& x,
+                          const at::Tensor& saved) {
+  context->save_for_backward({saved});
+  return x * 2;
+}
+
+Tensors Saves::backward(torch::autograd::AutogradContext*, const Tensors& incoming) {
+  return {incoming[0] * 2, at::Tensor()};
+}
+
+std::string RulesTest::broken(Rig& rig, Mode mode) {
+  const std::size_t before = allocated();
+  const std::string found = rule([&] { rig.capture(mode); });
+  EXPECT_EQ(allocated(), before) << found;
+  EXPECT_EQ(SavedTensorScope::depth(), 0);
+  EXPECT_FALSE(capturing());
+  Rig other;
+  EXPECT_EQ(rule([&] { other.capture(mode); }), "");
+  return found;
+}
+
+std::string RulesTest::broken(const Rig::Forward& forward, Mode mode) {
+  Rig rig;
+  rig.set_forward(forward);
+  return broken(rig, mode);
+}
+
 at::Tensor gradient(const at::Tensor& output, const at::Tensor& input) {
   return torch::autograd::grad({output}, {input}, {at::ones_like(output)})[0];
 }
 
 bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
-  const at::Tensor x = a.detach().to(at::kCPU).contiguous(),
-                   y = b.detach().to(at::kCPU).contiguous();
-  return x.nbytes() == y.nbytes() &&
-         std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
+  if (!a.defined() || !b.defined()) return a.defined() == b.defined();
+  const at::Tensor x = a.detach().to(at::kCPU).contiguous();
+  const at::Tensor y = b.detach().to(at::kCPU).contiguous();
+  return x.sizes() == y.sizes() && x.scalar_type() == y.scalar_type() &&
+         (x.nbytes() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0);
 }
 
 }  // namespace slotgraph::testing

@@ -4,6 +4,7 @@
 
 #include <c10/cuda/CUDAGuard.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/custom_function.h>
 #include <torch/nn/module.h>
 
 #include <functional>
@@ -52,7 +53,23 @@ struct DeviceTest : ::testing::Test {
   CallingThreadGuard calling_thread;
 };
 
+// Doubles its first input, and saves the second one.
+struct Saves : torch::autograd::Function<Saves> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x,
+                            const at::Tensor& saved);
+  static Tensors backward(torch::autograd::AutogradContext* context, const Tensors& incoming);
+};
+
+// Captures that break a rule.
+struct RulesTest : DeviceTest {
+  // Captures in the mode and returns the rule; afterwards memory, hooks and flags are what they
+  // were, and another rig works.
+  static std::string broken(Rig& rig, Mode mode);
+  static std::string broken(const Rig::Forward& forward, Mode mode);
+};
+
 at::Tensor gradient(const at::Tensor& output, const at::Tensor& input);
+// Sizes, dtypes and values; undefined equals undefined.
 bool same_bytes(const at::Tensor& a, const at::Tensor& b);
 
 inline constexpr Mode kSlotModes[] = {Mode::kPlacement, Mode::kArena, Mode::kCheckpoint};
