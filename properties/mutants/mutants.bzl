@@ -51,7 +51,8 @@ def mutants(name, sources, suites, data, mutants):
             name = binary,
             testonly = True,
             srcs = [mutated],
-            copts = ["-Wno-unused"],
+            # NDEBUG: as the sources that need it (//core/graph:write_log).
+            copts = ["-Wno-unused", "-DNDEBUG"],
             linkstatic = True,
             deps = [suites[mutant.suite]],
         )
