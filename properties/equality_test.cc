@@ -36,10 +36,24 @@ TEST(Equality, FrozenLayersAndInputsWithoutGradientsHold) {
   for (const char* block : {"mlp", "add_inputs", "two_inputs", "running_mean"}) {
     fuzz::Case value = uniform_case("p2-l2-k2.r0", block, "fp32");
     for (int mask = 0; mask < 16; ++mask) {
-      value.layers[0] = {block, (mask & 1) != 0, (mask & 2) != 0, (mask & 4) != 0};
-      value.layers[1].trainable = (mask & 8) != 0;
+      value.layers[0] = {block, (mask & 1) != 0 ? "all" : "none", (mask & 2) != 0, (mask & 4) != 0};
+      value.layers[1].trainable = (mask & 8) != 0 ? "all" : "none";
       EXPECT_EQ(outcome(value), "holds") << block << " " << mask;
     }
+  }
+}
+
+// Every second parameter, some of the gradients, extra inputs that are views of the first one.
+TEST(Equality, SubsetsOfGradientsAndAliasedInputsHold) {
+  for (const BlockKind& kind : blocks()) {
+    fuzz::Case value = uniform_case("p2-l2-k2.r0", kind.name, "fp32");
+    value.partial_backward = true;
+    value.modes = {"placement", "arena", "checkpoint"};
+    for (fuzz::LayerCase& layer : value.layers) {
+      layer.trainable = "alternate";
+      layer.aliased_inputs = true;
+    }
+    EXPECT_EQ(outcome(value), "holds") << kind.name;
   }
 }
 

@@ -16,7 +16,7 @@ fuzz::Case uniform_case(const std::string& plan, const std::string& block,
   value.seed = 5;
   value.plan = plan_from_public(JsonReader(json, path), PublicSlots::kCorrected);
   value.dtype = dtype;
-  for (int i = 0; i < value.plan.layers(); ++i) value.layers.push_back({block, true, true, true});
+  for (int i = 0; i < value.plan.layers(); ++i) value.layers.push_back({block});
   for (const int cp : value.plan.cp_sizes) value.tokens.push_back(std::max(24 / cp, 2));
   value.schedule.source = "rotation";
   const auto& counts = value.plan.covered_counts;

@@ -71,7 +71,7 @@ class Campaign(unittest.TestCase):
         self.assertIn("holds", result.stdout)
         bad = pathlib.Path(self.folder.name) / "bad.json"
         unknown_block = good.replace('"mlp"', '"no such block"', 1)
-        for text in ("", good[: len(good) // 2], "[]", "{}", good.replace('"schema": 2', '"schema": 99'), unknown_block,
+        for text in ("", good[: len(good) // 2], "[]", "{}", good.replace('"schema": 3', '"schema": 99'), unknown_block,
                      good.replace('"seed": 5', '"seed": NaN'), good.replace('"hidden": 16', '"hidden": 1e99')):
             bad.write_text(text)
             result = run("--case", bad, out=self.out)

@@ -19,13 +19,16 @@ nlohmann::json to_json(const LayerCase& layer) {
   return {{"block", layer.block},
           {"trainable", layer.trainable},
           {"input_gradient", layer.input_gradient},
-          {"extra_gradients", layer.extra_gradients}};
+          {"extra_gradients", layer.extra_gradients},
+          {"aliased_inputs", layer.aliased_inputs}};
 }
 
 LayerCase layer_from_json(const JsonReader& reader) {
-  reader.allow_only({"block", "trainable", "input_gradient", "extra_gradients"});
-  return {reader.field("block").text(), reader.field("trainable").boolean(),
-          reader.field("input_gradient").boolean(), reader.field("extra_gradients").boolean()};
+  reader.allow_only({"block", "trainable", "input_gradient", "extra_gradients", "aliased_inputs"});
+  return {reader.field("block").text(),
+          reader.field("trainable").choice({"all", "none", "alternate"}),
+          reader.field("input_gradient").boolean(), reader.field("extra_gradients").boolean(),
+          reader.field("aliased_inputs").boolean()};
 }
 
 void require_fit(bool holds, const JsonReader& reader, const char* field, std::string found,
@@ -90,7 +93,8 @@ nlohmann::json to_json(const Case& value) {
           {"addresses", value.addresses},
           {"poison", value.poison},
           {"modes", value.modes},
-          {"shadow", value.shadow}};
+          {"shadow", value.shadow},
+          {"partial_backward", value.partial_backward}};
 }
 
 Case case_from_json(const JsonReader& reader) {
@@ -100,7 +104,8 @@ Case case_from_json(const JsonReader& reader) {
                  fmt::to_string(kCaseSchema), "use the version of slotgraph that wrote the case"});
   }
   reader.allow_only({"schema", "seed", "plan", "schedule", "layers", "hidden", "dtype", "tokens",
-                     "steps", "order_seed", "addresses", "poison", "modes", "shadow"});
+                     "steps", "order_seed", "addresses", "poison", "modes", "shadow",
+                     "partial_backward"});
   Case value;
   value.seed = reader.field("seed").unsigned_integer();
   value.plan = plan_from_json(reader.field("plan"));
@@ -124,6 +129,7 @@ Case case_from_json(const JsonReader& reader) {
   for (const JsonReader& mode : reader.field("modes").elements())
     value.modes.push_back(mode.choice({"placement", "arena", "checkpoint"}));
   value.shadow = reader.field("shadow").boolean();
+  value.partial_backward = reader.field("partial_backward").boolean();
   check_fit(reader, value);
   return value;
 }

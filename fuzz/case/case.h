@@ -15,11 +15,12 @@ namespace slotgraph::fuzz {
 
 // One layer of the model: the same in every variant and slot.
 struct LayerCase {
-  std::string block;      // a registered block kind
-  bool trainable = true;  // parameters require grad
+  std::string block;              // a registered block kind
+  std::string trainable = "all";  // which parameters require grad: `all`, `none`, `alternate`
   bool input_gradient =
       true;  // of a chunk's first layer; later layers follow the layer before them
   bool extra_gradients = true;  // of extra inputs that can have one
+  bool aliased_inputs = false;  // extra inputs as large as the first one are views of it
   bool operator==(const LayerCase&) const = default;
 };
 
@@ -46,6 +47,8 @@ struct Case {
   // Before each replay of a slot graph every dead byte is poisoned, after it every byte that others
   // own is verified.
   bool shadow = false;
+  // Each backward asks for some of the gradients only, drawn from the seed.
+  bool partial_backward = false;
 
   bool wraps() const { return static_cast<int>(schedule.variants.size()) > plan.ring_length; }
   // Two variants inside one ring length of microbatches.
@@ -53,7 +56,7 @@ struct Case {
   bool equal_tokens() const;
 };
 
-inline constexpr int kCaseSchema = 2;
+inline constexpr int kCaseSchema = 3;
 
 nlohmann::json to_json(const Case& value);
 // Throws Error: J.. malformed (missing or unknown field, wrong type, out of range), F01 unknown

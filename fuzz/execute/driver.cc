@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "core/graph/calling_thread.h"
+#include "core/models/values.h"
 
 namespace slotgraph::fuzz {
 
@@ -105,24 +106,21 @@ at::Tensor Driver::backward_layer(const Place& place, int variant, const at::Ten
     return {};
   }
   const Tensors inputs = flight.inputs.all();
-  Tensors wanted;
-  for (const at::Tensor& input : inputs) {
-    if (input.requires_grad()) wanted.push_back(input);
-  }
+  Tensors sources = inputs;  // of gradients
   const Tensors parameters = trainable_parameters(model_.module(flat));
-  wanted.insert(wanted.end(), parameters.begin(), parameters.end());
+  sources.insert(sources.end(), parameters.begin(), parameters.end());
+  const std::vector<std::size_t> asked = asked_gradients(place, sources);
+  Tensors wanted;
+  for (const std::size_t i : asked) wanted.push_back(sources[i]);
   const auto [outputs, incoming_gradients] = gradients_of_outputs(place, flight, incoming);
   const int index = branch(place, variant);
   if (watchers_.shadow) watchers_.shadow->before_backward(index);
-  Tensors found =
+  const Tensors found =
       torch::autograd::grad(outputs, wanted, incoming_gradients, std::nullopt, false, true);
   if (watchers_.shadow) watchers_.shadow->after_backward(index);
   ++replays_;
-  Tensors gradients;
-  std::size_t next = 0;
-  for (const at::Tensor& input : inputs)
-    gradients.push_back(input.requires_grad() ? found[next++] : at::Tensor());
-  for (; next < found.size(); ++next) gradients.push_back(found[next]);
+  Tensors gradients(sources.size());
+  for (std::size_t i = 0; i < asked.size(); ++i) gradients[asked[i]] = found[i];
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const std::string what = i < inputs.size()
                                  ? fmt::format("gradient of input {}", i)
@@ -133,6 +131,21 @@ at::Tensor Driver::backward_layer(const Place& place, int variant, const at::Ten
   if (gradients[0].defined()) note_address(place, "gradient of input 0", gradients[0]);
   accumulate(flat, gradients, inputs.size());
   return gradients[0];
+}
+
+std::vector<std::size_t> Driver::asked_gradients(const Place& place, const Tensors& sources) const {
+  const Case& spec = model_.spec();
+  std::vector<std::size_t> all, some;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (!sources[i].requires_grad()) continue;
+    all.push_back(i);
+    const auto number = [](int value) { return static_cast<std::uint64_t>(value); };
+    const std::uint64_t draw = mix({spec.seed, number(place.step), number(place.microbatch),
+                                    number(model_.flat_layer(place.chunk, place.layer)), i});
+    // The layer before needs the first one.
+    if (i == 0 || draw % 2 == 0) some.push_back(i);
+  }
+  return spec.partial_backward && !some.empty() ? some : all;
 }
 
 std::pair<Tensors, Tensors> Driver::gradients_of_outputs(const Place& place, const Flight& flight,

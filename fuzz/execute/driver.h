@@ -63,6 +63,8 @@ class Driver {
                                                    const at::Tensor& incoming) const;
   // The gradient of the layer's first input.
   at::Tensor backward_layer(const Place& place, int variant, const at::Tensor& incoming);
+  // Which of these a backward asks for, in ascending order; never none.
+  std::vector<std::size_t> asked_gradients(const Place& place, const Tensors& sources) const;
   void accumulate(int flat_layer, const Tensors& gradients, std::size_t inputs);
   void end_step(int step);
   void note_address(const Place& place, const std::string& what, const at::Tensor& tensor);

@@ -29,8 +29,10 @@ Model::Model(const Case& value) : case_(value) {
   for (std::size_t i = 0; i < value.layers.size(); ++i) {
     kinds_.push_back(&find_block(value.layers[i].block));
     modules_.push_back(kinds_.back()->make(shape, mix({value.seed, kParameters, i})));
-    for (const at::Tensor& parameter : parameters_of(modules_.back()))
-      parameter.requires_grad_(value.layers[i].trainable);
+    const std::string& trainable = value.layers[i].trainable;
+    const Tensors parameters = parameters_of(modules_.back());
+    for (std::size_t k = 0; k < parameters.size(); ++k)
+      parameters[k].requires_grad_(trainable == "all" || (trainable == "alternate" && k % 2 == 0));
     Tensors state = parameters_of(modules_.back());
     const Tensors buffers = buffers_of(modules_.back());
     state.insert(state.end(), buffers.begin(), buffers.end());
@@ -106,7 +108,9 @@ Inputs Model::inputs(const Place& place, int variant, const at::Tensor& first) {
           mix({case_.seed, kExtraInput, number(place.step), number(place.microbatch), owner}), 1.0);
     };
     at::Tensor tensor;
-    if (extra.shared) {
+    if (case_.layers[flat].aliased_inputs && extra.per_token) {
+      tensor = first.detach();
+    } else if (extra.shared) {
       at::Tensor& kept = shared_[{place.step, place.microbatch, variant, extra.name}];
       if (!kept.defined()) kept = make();
       tensor = kept.detach();

@@ -69,9 +69,10 @@ std::vector<std::int64_t> token_counts(Draw& draw, const Plan& plan) {
 LayerCase layer(Draw& draw, const std::vector<std::string>& blocks) {
   LayerCase value;
   value.block = draw.one_of(blocks);
-  value.trainable = !draw.chance(6);
+  value.trainable = draw.one_of<std::string>({"all", "all", "all", "all", "none", "alternate"});
   value.input_gradient = !draw.chance(5);
   value.extra_gradients = !draw.chance(4);
+  value.aliased_inputs = draw.chance(4);
   return value;
 }
 
@@ -119,6 +120,7 @@ Generated generate(const Sources& sources, std::uint64_t seed) {
   // Every replay then touches all memory of the pool: small cases only.
   constexpr std::size_t most_branches = 64;
   value.shadow = draw.chance(4) && value.plan.slots.size() <= most_branches;
+  value.partial_backward = draw.chance(4);
   return result;
 }
 

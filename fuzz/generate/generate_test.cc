@@ -72,7 +72,14 @@ TEST(Generate, DistributionCoversTheCorners) {
     count["adversarial"] += value.schedule.source == "adversarial";
     ++count[value.dtype];
     ++count[value.addresses];
-    for (const LayerCase& layer : value.layers) ++count["block " + layer.block];
+    count["partial backward"] += value.partial_backward;
+    count["shadow"] += value.shadow;
+    for (const std::string& mode : value.modes) ++count["mode " + mode];
+    for (const LayerCase& layer : value.layers) {
+      ++count["block " + layer.block];
+      ++count["trainable " + layer.trainable];
+      count["aliased inputs"] += layer.aliased_inputs;
+    }
     const bool must = value.schedule.source == "adversarial" && value.plan.variants() > 1 &&
                       value.plan.ring_length > 1;
     EXPECT_TRUE(value.mixes() || !must) << i;
