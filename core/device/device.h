@@ -40,6 +40,15 @@ struct MemoryInfo {
   std::size_t total_bytes = 0;
 };
 
+// What exists on all devices.
+struct Resources {
+  std::size_t graphs = 0;  // and executable graphs
+  std::size_t events = 0;
+  std::size_t captures = 0;  // open ones
+  std::size_t queued = 0;    // operations that have not run
+  int last_error = 0;        // of this thread
+};
+
 // Makes the device usable; once a process, before any CUDA tensor. Later calls do nothing.
 void initialise();
 Capabilities capabilities();
@@ -49,6 +58,15 @@ void configure(const Simulation& simulation);
 void synchronise();
 // Reads the device's own counters, so it counts what the caching allocator has reserved.
 MemoryInfo memory_info();
+Resources resources();
+// For fault injection, on a device whose calls can be observed (else Error D01). `observer` is
+// asked before every runtime call, on the calling thread, with the call's name
+// (core/trace/calls.h): another result than 0 becomes the call's error, and the call does not run.
+// It must not call the runtime. Null: nobody. Set it while nobody is in a call.
+void observe_calls(int (*observer)(const char* call, void* context), void* context);
+// The device fails for good, as after an illegal access: queued work is dropped and every later
+// call returns an error. Simulated devices only (else Error D01).
+void lose();
 // Default generator of the current device.
 at::Generator generator();
 

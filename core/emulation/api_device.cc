@@ -24,6 +24,7 @@ constexpr ErrorText kErrors[] = {
     SLOTGRAPH_ERROR(cudaErrorInvalidValue, "invalid argument"),
     SLOTGRAPH_ERROR(cudaErrorMemoryAllocation, "out of memory"),
     SLOTGRAPH_ERROR(cudaErrorInvalidMemcpyDirection, "invalid copy direction for memcpy"),
+    SLOTGRAPH_ERROR(cudaErrorUnknown, "unknown error"),
     SLOTGRAPH_ERROR(cudaErrorInitializationError, "initialization error"),
     SLOTGRAPH_ERROR(cudaErrorInvalidDevice, "invalid device ordinal"),
     SLOTGRAPH_ERROR(cudaErrorNoDevice, "no CUDA-capable device is detected"),

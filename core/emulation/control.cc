@@ -52,6 +52,10 @@ SLOTGRAPH_API void slotgraph_emulation_clear_faults() {
   locked([](Runtime& runtime) { runtime.faults.clear(); });
 }
 
+SLOTGRAPH_API void slotgraph_emulation_observe(int (*observer)(const char*, void*), void* context) {
+  set_observer(observer, context);
+}
+
 SLOTGRAPH_API uint64_t slotgraph_emulation_count(const char* call) {
   return locked([=](Runtime& runtime) -> uint64_t {
     if (!call) return runtime.sequence;
@@ -89,6 +93,8 @@ SLOTGRAPH_API SlotgraphEmulationUsage slotgraph_emulation_usage() {
     usage.segments = runtime.device_memory.segments();
     usage.queued = runtime.scheduler.pending();
     usage.graphs = runtime.graphs.size() + runtime.executables.size();
+    usage.events = runtime.events.size();
+    usage.captures = runtime.captures();
     return usage;
   });
 }

@@ -33,6 +33,11 @@ int slotgraph_emulation_set_device_count(int count);
  */
 int slotgraph_emulation_fail(const char* call, uint64_t nth, int persistent, int error);
 void slotgraph_emulation_clear_faults(void);
+/* `observer` is called before every entry point, on the calling thread and without any lock, with
+ * the entry point's name. Another result than 0 is returned to the caller as the call's error, and
+ * the call does not run. It must not call the runtime, but for slotgraph_emulation_raise. Null: no
+ * observer. Set it while nobody is in a call. */
+void slotgraph_emulation_observe(int (*observer)(const char* call, void* context), void* context);
 /* Calls of the named entry point so far; of all of them if `call` is null; 0 for an unknown name.
  */
 uint64_t slotgraph_emulation_count(const char* call);
@@ -52,6 +57,8 @@ typedef struct SlotgraphEmulationUsage {
   size_t segments;     /* live cudaMalloc allocations */
   size_t queued;       /* operations that have not run */
   size_t graphs;       /* live graphs and executable graphs */
+  size_t events;       /* live events */
+  size_t captures;     /* streams that capture */
 } SlotgraphEmulationUsage;
 SlotgraphEmulationUsage slotgraph_emulation_usage(void);
 

@@ -1,12 +1,32 @@
 #include "core/emulation/entry.h"
 
+#include <atomic>
+
 namespace slotgraph::emulation {
 
-cudaError_t open_call(Runtime& runtime, trace::Call call) {
+namespace {
+
+std::atomic<Observer> observer_function{nullptr};
+std::atomic<void*> observer_context{nullptr};
+
+}  // namespace
+
+void set_observer(Observer observer, void* context) {
+  observer_context = context;
+  observer_function = observer;
+}
+
+cudaError_t ask_observer(trace::Call call) {
+  const Observer observer = observer_function.load(std::memory_order_acquire);
+  if (!observer) return cudaSuccess;
+  return static_cast<cudaError_t>(observer(trace::call_name(call).data(), observer_context));
+}
+
+cudaError_t open_call(Runtime& runtime, trace::Call call, cudaError_t observed) {
   const auto fault = runtime.faults.on_call(call);
   if (runtime.sticky != cudaSuccess) return runtime.sticky;
   if (this_thread().in_host_function) return cudaErrorNotPermitted;
-  return fault ? static_cast<cudaError_t>(*fault) : cudaSuccess;
+  return fault ? static_cast<cudaError_t>(*fault) : observed;
 }
 
 cudaError_t close_call(Runtime& runtime, trace::Call call,

@@ -23,8 +23,12 @@ std::uint64_t as_argument(T value) {
   }
 }
 
-// The first part of a call. Returns the error that ends it, if any.
-cudaError_t open_call(Runtime& runtime, trace::Call call);
+using Observer = int (*)(const char* call, void* context);
+void set_observer(Observer observer, void* context);
+// What the observer says of a call, without the lock.
+cudaError_t ask_observer(trace::Call call);
+// The first part of a call, with what the observer said. Returns the error that ends it, if any.
+cudaError_t open_call(Runtime& runtime, trace::Call call, cudaError_t observed);
 // The last part: log entry and last error. Returns `result`.
 cudaError_t close_call(Runtime& runtime, trace::Call call,
                        const std::array<std::uint64_t, 4>& arguments, cudaError_t result);
@@ -34,9 +38,10 @@ cudaError_t close_call(Runtime& runtime, trace::Call call,
 template <typename Body, typename... Arguments>
 cudaError_t entry(trace::Call call, Body body, Arguments... arguments) noexcept {
   Runtime& runtime = Runtime::instance();
+  const cudaError_t observed = ask_observer(call);
   std::vector<std::shared_ptr<const void>> discarded;  // dies after the lock
   Runtime::Lock lock = runtime.lock();
-  cudaError_t result = open_call(runtime, call);
+  cudaError_t result = open_call(runtime, call, observed);
   if (result == cudaSuccess) result = body(runtime, lock);
   discarded.swap(runtime.discarded);
   return close_call(runtime, call, {as_argument(arguments)...}, result);

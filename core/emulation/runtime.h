@@ -94,6 +94,7 @@ class Runtime {
   cudaError_t check_device_wait();
   // The error of using the legacy stream while a blocking stream of its device captures.
   cudaError_t check_legacy(const Stream* stream, bool invalidates = true);
+  std::size_t captures() const { return captures_.size(); }  // open ones
   void invalidate(Capture& capture) { capture.invalidated = true; }
 
   DeviceMemory device_memory;

@@ -11,12 +11,15 @@
 #include "core/device/device.h"
 #include "core/error.h"
 #include "core/fatal.h"
+#include "core/trace/steps.h"
 
 namespace slotgraph {
 namespace {
 
 namespace caching = c10::cuda::CUDACachingAllocator;
 using Live = std::map<const void*, std::size_t>;
+using trace::Phase;
+using trace::Step;
 
 bool has_allocators_deleter(const c10::Storage& storage) {
   return storage.data_ptr().get_deleter() == caching::get()->raw_deleter();
@@ -97,6 +100,7 @@ class Switch {
   }
 
   void run() {
+    const trace::PhaseScope phase(Phase::switch_pool);
     try {
       release_current();
       settle(pool_);
@@ -105,8 +109,12 @@ class Switch {
         throw Error({"S4", label_, "live after every owner was released: " + sizes_of(left), "none",
                      "allocate from the pool in captures only"});
       }
+      trace::reached(Step::before_setter);
       state_set_ = true;
-      adopt(caching::get()->setCheckpointPoolState(device_, target_.state), target_, "S5");
+      auto delta = caching::get()->setCheckpointPoolState(device_, target_.state);
+      trace::reached(Step::after_setter);
+      adopt(std::move(delta), target_, "S5", Step::adoption);
+      trace::reached(Step::switch_checked);
       check(target_, target_.live, "S6", "S7");
     } catch (const std::exception& error) {
       roll_back(error.what());
@@ -121,6 +129,7 @@ class Switch {
   // S2. Each storage gives its block up before the block is freed, so that it is never owned twice.
   void release_current() {
     for (const auto& [address, owner] : current_.owners) {
+      trace::reached(Step::owner_detach);
       c10::Storage storage = owner;
       strip(storage);
       caching::get()->raw_delete(const_cast<void*>(address));
@@ -130,9 +139,11 @@ class Switch {
   }
 
   // S5. Every block that comes back finds its owner, by exact address.
-  void adopt(caching::CheckpointDelta delta, const Checkpoint& checkpoint, const char* rule) const {
+  void adopt(caching::CheckpointDelta delta, const Checkpoint& checkpoint, const char* rule,
+             Step step) const {
     std::set<const void*> adopted;
     for (at::DataPtr& block : delta.dataptrs_allocd) {
+      trace::reached(step);
       const void* const address = block.get();
       const auto it = checkpoint.owners.find(address);
       if (it == checkpoint.owners.end() || it->second.data_ptr().get_context()) {
@@ -184,16 +195,19 @@ class Switch {
   // Whatever the failure left: nobody owns anything, the allocator frees what is there and rebuilds
   // what was, and the owners take it back.
   void roll_back(const std::string& cause) {
+    const trace::PhaseScope phase(Phase::rollback);
     try {
+      trace::reached(Step::rollback_detach);
       for (const Owners* const owners : {&current_.owners, &target_.owners}) {
         for (const auto& [address, owner] : *owners) {
           c10::Storage storage = owner;
           strip(storage);
         }
       }
+      trace::reached(Step::rollback_restore);
       caching::CheckpointDelta delta = restore();
       leave_strays(delta);
-      adopt(std::move(delta), current_, "R5");
+      adopt(std::move(delta), current_, "R5", Step::rollback_adoption);
       check(current_, live_before_, "R6", "R7");
     } catch (const std::exception& error) {
       give_up(cause, error.what());
@@ -265,14 +279,18 @@ void settle(const PrivatePool& pool) {
 }
 
 Checkpoint take_checkpoint(const PrivatePool& pool, const std::vector<c10::Storage>& roots) {
+  const trace::PhaseScope phase(Phase::boundary);
   Checkpoint checkpoint{nullptr, topology_of(pool).live(), {}};
   checkpoint.owners = resolve_owners(checkpoint.live, roots);
+  trace::reached(Step::owners_resolved);
+  trace::reached(Step::checkpoint_taken);
   checkpoint.state = caching::get()->getCheckpointState(c10::cuda::current_device(), pool.id());
   return checkpoint;
 }
 
 void switch_pool(const PrivatePool& pool, const Checkpoint& current, const Checkpoint& target,
                  const std::string& label) {
+  const trace::PhaseScope phase(Phase::boundary);
   Switch transaction(pool, current, target, label);
   const device::BlockContentsKept kept;
   transaction.run();

@@ -104,13 +104,14 @@ class PlacingAllocator final : public ForwardingAllocator {
                    "report a defect of slotgraph"});
     }
     void* const address = arena.base() + offset;
+    const c10::Device device(c10::kCUDA, c10::cuda::current_device());
     const std::size_t index = session.recording_->add({bytes, address, true, true});
     auto* const block = new PlacedBlock{arena.slab, session.recording_, index};
     const auto release = [](void* context) {
       const std::unique_ptr<PlacedBlock> owned(static_cast<PlacedBlock*>(context));
       if (const auto recording = owned->recording.lock()) recording->mark_freed(owned->index);
     };
-    return {address, block, release, c10::Device(c10::kCUDA, c10::cuda::current_device())};
+    return {address, block, release, device};
   }
 
   std::thread::id thread_;

@@ -15,8 +15,8 @@
 #include "core/device/device.h"
 #include "core/error.h"
 #include "core/files.h"
-#include "fuzz/campaign/process.h"
 #include "fuzz/execute/execute.h"
+#include "fuzz/process/process.h"
 
 namespace slotgraph::fuzz {
 namespace {

@@ -1,49 +1,12 @@
-#include <fmt/format.h>
-#include <sys/personality.h>
-#include <unistd.h>
-
-#include <cstdlib>
-#include <exception>
 #include <filesystem>
-#include <string>
 
-#include "core/error.h"
 #include "fuzz/campaign/campaign.h"
 #include "fuzz/campaign/options.h"
 #include "fuzz/campaign/worker.h"
+#include "fuzz/process/program.h"
 
 namespace slotgraph::fuzz {
 namespace {
-
-// The allocator orders some of its work by host addresses, so a run without address randomisation
-// repeats exactly.
-void run_without_address_randomisation(char** argv) {
-  const int now = ::personality(0xffffffff);
-  if (now & ADDR_NO_RANDOMIZE || std::getenv("SLOTGRAPH_ASLR_REFUSED")) return;
-  if (::personality(static_cast<unsigned long>(now) | ADDR_NO_RANDOMIZE) >= 0)
-    ::execv("/proc/self/exe", argv);
-  fmt::print(stderr,
-             "warning: address randomisation cannot be switched off here; runs may differ in "
-             "allocation order\n");
-  ::setenv("SLOTGRAPH_ASLR_REFUSED", "1", 1);
-}
-
-// Every error by its rule: bad input, files, or a defect of the harness.
-int exit_code(const Error& error) {
-  if (error.rule() == "F03") return kInputOutput;
-  const char kind = error.rule()[0];
-  return kind == 'J' || kind == 'F' || kind == 'P' || kind == 'M' || kind == 'O' ? kUsage
-                                                                                 : kInternal;
-}
-
-// Plans and schedules lie beside the program, where Bazel puts them; `bazel run` starts it there
-// already.
-void enter_data_folder() {
-  if (std::filesystem::exists("core/plan/testdata")) return;
-  const std::string folder =
-      std::filesystem::read_symlink("/proc/self/exe").string() + ".runfiles/slotgraph";
-  if (std::filesystem::exists(folder)) std::filesystem::current_path(folder);
-}
 
 int run(int argc, char** argv) {
   Options options;
@@ -61,15 +24,5 @@ int run(int argc, char** argv) {
 }  // namespace slotgraph::fuzz
 
 int main(int argc, char** argv) {
-  namespace fuzz = slotgraph::fuzz;
-  fuzz::run_without_address_randomisation(argv);
-  try {
-    return fuzz::run(argc, argv);
-  } catch (const slotgraph::Error& error) {
-    fmt::print(stderr, "campaign: {}\n", error.what());
-    return fuzz::exit_code(error);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "campaign: internal error: {}\n", error.what());
-    return slotgraph::kInternal;
-  }
+  return slotgraph::fuzz::run_program("campaign", argc, argv, slotgraph::fuzz::run);
 }

@@ -1,4 +1,4 @@
-#include "fuzz/campaign/process.h"
+#include "fuzz/process/process.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -24,13 +24,17 @@ std::array<int, 2> make_pipe() {
 
 }  // namespace
 
-Process::Process(const std::vector<std::string>& command) {
+Process::Process(const std::vector<std::string>& command, const std::string& error_file) {
   const auto to_child = make_pipe();
   const auto from_child = make_pipe();
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, to_child[0], STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, from_child[1], STDOUT_FILENO);
+  if (!error_file.empty()) {
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, error_file.c_str(),
+                                     O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  }
   // Ctrl-C goes to the parent alone, which closes the children's input.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
@@ -60,7 +64,7 @@ Process::Process(const std::vector<std::string>& command) {
 Process::~Process() {
   close_input();
   if (child_ > 0) {
-    ::kill(child_, SIGKILL);
+    kill();
     wait();
   }
   ::close(output_);
@@ -92,6 +96,10 @@ bool Process::write_line(const std::string& line) {
 void Process::close_input() {
   if (input_ >= 0) ::close(input_);
   input_ = -1;
+}
+
+void Process::kill() {
+  if (child_ > 0) ::kill(child_, SIGKILL);
 }
 
 int Process::wait() {

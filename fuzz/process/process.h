@@ -1,6 +1,6 @@
 // A child process started by exec, with pipes to its standard input and from its standard output.
-#ifndef FUZZ_CAMPAIGN_PROCESS_H_
-#define FUZZ_CAMPAIGN_PROCESS_H_
+#ifndef FUZZ_PROCESS_PROCESS_H_
+#define FUZZ_PROCESS_PROCESS_H_
 
 #include <sys/types.h>
 
@@ -12,7 +12,8 @@ namespace slotgraph::fuzz {
 class Process {
  public:
   // Throws std::system_error if the program cannot be started. The child dies with this process.
-  explicit Process(const std::vector<std::string>& command);
+  // Its standard error is this process's, or goes to a file, which is emptied first.
+  explicit Process(const std::vector<std::string>& command, const std::string& error_file = "");
   ~Process();  // kills and reaps a child that still runs
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -23,6 +24,7 @@ class Process {
   // Returns false if the child no longer reads.
   bool write_line(const std::string& line);
   void close_input();
+  void kill();
   // Waits for the end. Returns the exit code, or 128 + signal.
   int wait();
 
@@ -35,4 +37,4 @@ class Process {
 
 }  // namespace slotgraph::fuzz
 
-#endif  // FUZZ_CAMPAIGN_PROCESS_H_
+#endif  // FUZZ_PROCESS_PROCESS_H_

@@ -57,6 +57,21 @@ void configure(const Simulation& simulation) {
   }
 }
 
+Resources resources() {
+  const SlotgraphEmulationUsage usage = slotgraph_emulation_usage();
+  return {.graphs = usage.graphs,
+          .events = usage.events,
+          .captures = usage.captures,
+          .queued = usage.queued,
+          .last_error = static_cast<int>(cudaPeekAtLastError())};
+}
+
+void observe_calls(int (*observer)(const char* call, void* context), void* context) {
+  slotgraph_emulation_observe(observer, context);
+}
+
+void lose() { slotgraph_emulation_raise(cudaErrorIllegalAddress); }
+
 void synchronise() { C10_CUDA_CHECK(cudaDeviceSynchronize()); }
 
 MemoryInfo memory_info() {

@@ -22,8 +22,8 @@ class HostGraph final : public Graph {
  public:
   ~HostGraph() override {
     abandon();
-    if (executable_) (void)cudaGraphExecDestroy(executable_);
-    if (graph_) (void)cudaGraphDestroy(graph_);
+    if (executable_) twice([&] { return cudaGraphExecDestroy(executable_); });
+    if (graph_) twice([&] { return cudaGraphDestroy(graph_); });
     if (holds_pool_) caching::releasePool(device_, pool_);
   }
 
@@ -58,7 +58,7 @@ class HostGraph final : public Graph {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     C10_CUDA_CHECK(
         cudaStreamGetCaptureInfo(*stream_, &status, &id_, nullptr, nullptr, nullptr, nullptr));
-    host::note_capture(*stream_, pool_);
+    host::note_capture(id_, pool_);
   }
 
   void end_capture() override {
@@ -102,6 +102,18 @@ class HostGraph final : public Graph {
     std::uint64_t consumed;  // by one replay
   };
 
+  // Undoing must not fail for the failure of earlier work that a call reports.
+  template <typename Undo>
+  static void twice(const Undo& undo) {
+    for (int i = 0; i < 2 && undo() != cudaSuccess; ++i) (void)cudaGetLastError();
+  }
+
+  bool still_captures() const {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    return cudaStreamIsCapturing(*stream_, &status) == cudaSuccess &&
+           status != cudaStreamCaptureStatusNone;
+  }
+
   bool is_captured(cudaStream_t stream) const {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     unsigned long long id = 0;
@@ -115,8 +127,11 @@ class HostGraph final : public Graph {
   cudaError_t close() noexcept {
     cudaError_t result = cudaSuccess;
     if (state_ == State::kCapturing) {
-      host::forget_capture(*stream_);
+      host::forget_capture(id_);
+      // A call may report the failure of earlier work and not run itself; the stream must not go on
+      // capturing.
       result = cudaStreamEndCapture(*stream_, &graph_);
+      if (result != cudaSuccess && still_captures()) (void)cudaStreamEndCapture(*stream_, &graph_);
     }
     for (; open_generators_ > 0; --open_generators_) {
       Drawn& drawn = generators_[open_generators_ - 1];

@@ -78,7 +78,7 @@ void copy_to_host(const at::Tensor& to, const at::Tensor& from, bool non_blockin
 
 at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
   if (self.is_same(source) || self.numel() == 0) return self;
-  const c10::cuda::CUDAGuard guard(self.is_cuda() ? self.device() : source.device());
+  const c10::OptionalDeviceGuard guard(self.is_cuda() ? self.device() : source.device());
   if (self.is_cuda() && source.is_cuda()) {
     TORCH_CHECK(self.device() == source.device(), "the host device does not copy between devices");
     copy_on_device(self, source);
@@ -91,7 +91,7 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking)
 }
 
 at::Scalar local_scalar_dense(const at::Tensor& self) {
-  const c10::cuda::CUDAGuard guard(self.device());
+  const c10::OptionalDeviceGuard guard(self.device());
   c10::cuda::getCurrentCUDAStream().synchronize();
   return at::native::_local_scalar_dense_cpu(host_view(self, "_local_scalar_dense"));
 }

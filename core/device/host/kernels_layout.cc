@@ -61,7 +61,7 @@ at::Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides,
 void grow(at::StorageImpl* storage, std::size_t bytes, bool holds_bool) {
   if (storage->nbytes() >= bytes) return;
   TORCH_CHECK(storage->resizable(), "Trying to resize storage that is not resizable");
-  const c10::cuda::CUDAGuard guard(storage->device());
+  const c10::OptionalDeviceGuard guard(storage->device());
   at::DataPtr grown = caching::get()->allocate(bytes);
   if (holds_bool) poison_bool(grown.get(), bytes);
   if (storage->nbytes() > 0) {

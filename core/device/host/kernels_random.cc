@@ -46,7 +46,7 @@ template <typename Value>
 at::Tensor& fill(at::Tensor& self, const std::optional<at::Generator>& generator, const char* name,
                  Value value) {
   if (self.numel() == 0) return self;
-  const c10::cuda::CUDAGuard guard(self.device());
+  const c10::OptionalDeviceGuard guard(self.device());
   const std::int64_t count = self.numel();
   const std::int64_t padded = (count + 3) / 4 * 4;
   submit_function(
@@ -94,7 +94,7 @@ at::Tensor& bernoulli_float(at::Tensor& self, double probability,
 at::Tensor& bernoulli_tensor(at::Tensor& self, const at::Tensor& probability,
                              std::optional<at::Generator> generator) {
   if (self.numel() == 0) return self;
-  const c10::cuda::CUDAGuard guard(self.device());
+  const c10::OptionalDeviceGuard guard(self.device());
   submit_function([view = host_view(self, "bernoulli_"),
                    chance = host_view(probability, "bernoulli_"),
                    state = draw(generator, self.numel())] {
@@ -170,7 +170,7 @@ at::Tensor& exponential_(at::Tensor& self, double lambda, std::optional<at::Gene
 
 std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, double probability,
                                                   std::optional<bool> train) {
-  const c10::cuda::CUDAGuard guard(input.device());
+  const c10::OptionalDeviceGuard guard(input.device());
   at::Tensor output = at::empty_like(input);
   at::Tensor mask = at::empty_like(input, input.options().dtype(at::kBool));
   if (input.numel() == 0) return {output, mask};

@@ -29,17 +29,25 @@ Captures& captures() {
   return instance;
 }
 
-std::optional<unsigned long long> capture_of(cudaStream_t stream) {
+// What the stream captures into, if it does. A stream that cannot be asked may be capturing.
+struct CaptureOfStream {
+  cudaError_t error = cudaSuccess;
+  std::optional<unsigned long long> id;
+};
+
+CaptureOfStream capture_of(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   unsigned long long id = 0;
-  const cudaError_t error =
-      cudaStreamGetCaptureInfo(stream, &status, &id, nullptr, nullptr, nullptr, nullptr);
-  if (error != cudaSuccess || status == cudaStreamCaptureStatusNone) return std::nullopt;
-  return id;
+  CaptureOfStream found;
+  found.error = cudaStreamGetCaptureInfo(stream, &status, &id, nullptr, nullptr, nullptr, nullptr);
+  if (found.error != cudaSuccess) (void)cudaGetLastError();
+  if (found.error == cudaSuccess && status != cudaStreamCaptureStatusNone) found.id = id;
+  return found;
 }
 
 bool may_fill(cudaStream_t stream, c10::MempoolId_t pool) {
-  const auto id = capture_of(stream);
+  const auto [error, id] = capture_of(stream);
+  if (error != cudaSuccess) return false;
   if (!id) return true;
   const std::lock_guard lock(captures().mutex);
   const auto it = captures().pools.find(*id);
@@ -59,7 +67,7 @@ void on_trace(const caching::TraceEntry& entry) {
   if (!enabled || (!handed_out && entry.action_ != caching::TraceEntry::FREE_COMPLETED)) return;
   const auto stream = static_cast<cudaStream_t>(entry.stream_);
   // A capture records the fill all the same: every replay hands the block out again.
-  if (handed_out && fresh == entry.addr_ && !capture_of(stream)) return;
+  if (handed_out && fresh == entry.addr_ && !capture_of(stream).id) return;
   if (!may_fill(stream, entry.mempool_)) return;
   void* const block = reinterpret_cast<void*>(entry.addr_);
   if (cudaMemsetAsync(block, pattern, entry.size_, stream) != cudaSuccess) (void)cudaGetLastError();
@@ -78,18 +86,14 @@ void poison_bool(void* fresh, std::size_t bytes) {
   C10_CUDA_CHECK(cudaMemsetAsync(fresh, pattern & 1, bytes, c10::cuda::getCurrentCUDAStream()));
 }
 
-void note_capture(cudaStream_t stream, c10::MempoolId_t pool) {
-  const auto id = capture_of(stream);
-  TORCH_CHECK(id, "the stream does not capture");
+void note_capture(unsigned long long id, c10::MempoolId_t pool) {
   const std::lock_guard lock(captures().mutex);
-  captures().pools[*id] = pool;
+  captures().pools[id] = pool;
 }
 
-void forget_capture(cudaStream_t stream) {
-  const auto id = capture_of(stream);
-  if (!id) return;
+void forget_capture(unsigned long long id) {
   const std::lock_guard lock(captures().mutex);
-  captures().pools.erase(*id);
+  captures().pools.erase(id);
 }
 
 }  // namespace slotgraph::device::host

@@ -23,8 +23,8 @@ void poison_bool(void* fresh, std::size_t bytes);
 
 // While a stream captures into a pool, only blocks of that pool may be filled by the captured work:
 // a fill of any other memory would come back with every replay.
-void note_capture(cudaStream_t stream, c10::MempoolId_t pool);
-void forget_capture(cudaStream_t stream);
+void note_capture(unsigned long long id, c10::MempoolId_t pool);
+void forget_capture(unsigned long long id);
 
 }  // namespace slotgraph::device::host
 

@@ -1,5 +1,7 @@
 #include "core/graph/capture/capture.h"
 
+#include "core/trace/steps.h"
+
 namespace slotgraph {
 namespace {
 
@@ -30,6 +32,7 @@ Captured capture(const CaptureSite& site, std::optional<PlacementPlan> plan,
   CaptureGuard guard(*result.graph);
   for (const at::Generator& generator : site.generators)
     result.graph->register_generator(generator);
+  trace::reached(trace::Step::begin_capture);
   result.graph->begin_capture(site.pool);
   if (plan) {
     const Session session(*result.graph, std::move(*plan));
@@ -38,6 +41,7 @@ Captured capture(const CaptureSite& site, std::optional<PlacementPlan> plan,
   } else {
     work();
   }
+  trace::reached(trace::Step::end_capture);
   guard.end();
   return result;
 }

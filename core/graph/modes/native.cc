@@ -9,6 +9,7 @@
 #include "core/graph/modes/request.h"
 #include "core/graph/warmup/profile.h"
 #include "core/graph/warmup/warm_up.h"
+#include "core/trace/steps.h"
 
 namespace slotgraph {
 namespace {
@@ -69,6 +70,7 @@ class NativeCapture {
   }
 
   void forward(int branch) {
+    const trace::PhaseScope phase(trace::Phase::capture_forward);
     const PrivatePool& pool = pool_of(branch);
     Tensors inputs;
     {
@@ -84,6 +86,7 @@ class NativeCapture {
   }
 
   void backward(int branch) {
+    const trace::PhaseScope phase(trace::Phase::capture_backward);
     OpenBranch open = std::move(open_.at(branch));
     open_.erase(branch);
     const PrivatePool& pool = pool_of(branch);

@@ -11,6 +11,7 @@
 #include "core/graph/warmup/warm_up.h"
 #include "core/memory/borrowed.h"
 #include "core/memory/checkpoint.h"
+#include "core/trace/steps.h"
 
 namespace slotgraph {
 namespace {
@@ -42,8 +43,11 @@ std::size_t survivor_bytes(const BranchProfile& profile, const BranchLayout* cop
 // The layout is complete before anything is allocated.
 SlotPlaces make_places(const CaptureRequest& request, const std::vector<BranchProfile>& profiles,
                        const std::vector<bool>& copied, const PrivatePool& pool) {
+  const trace::PhaseScope phase(trace::Phase::layout);
   SlotLayout layout = lay_out(request, profiles, copied);
+  trace::reached(trace::Step::arena_allocation);
   auto slab = std::make_shared<Slab>(pool, layout.bytes);
+  trace::reached(trace::Step::staging);
   return {request, profiles, std::move(layout), std::move(slab)};
 }
 
@@ -100,6 +104,7 @@ void SlotCapture::check_live(const std::map<const void*, std::size_t>& before) c
 }
 
 void SlotCapture::forward(int branch, bool lockstep) {
+  const trace::PhaseScope phase(trace::Phase::capture_forward);
   const Tensors inputs = places_.static_inputs(branch);
   if (places_.copy_of(branch)) {
     const auto before =
@@ -157,6 +162,7 @@ void SlotCapture::keep_outputs(OpenBranch& open, int branch) const {
 }
 
 void SlotCapture::backward(int branch, bool lockstep) {
+  const trace::PhaseScope phase(trace::Phase::capture_backward);
   OpenBranch open = std::move(open_.at(branch));
   open_.erase(branch);
   if (!profile_of(branch).incoming.empty()) {
@@ -255,6 +261,7 @@ std::vector<FlightPlan> SlotCapture::flights() const {
 }
 
 std::unique_ptr<CallableSet> SlotCapture::finish() {
+  trace::reached(trace::Step::capture_finished);
   return std::make_unique<GraphSet>(request_.options, std::move(branches_), flights(),
                                     std::vector{pool_}, places_.layout().arena_bytes,
                                     copied_bytes_);

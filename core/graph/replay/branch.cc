@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/graph/replay/arguments.h"
+#include "core/trace/steps.h"
 
 namespace slotgraph {
 
@@ -172,6 +173,7 @@ torch::autograd::variable_list ReplayNode::returned(c10::cuda::CUDAStream consum
 torch::autograd::variable_list ReplayNode::apply(torch::autograd::variable_list&& incoming) {
   const at::NoGradGuard no_grad;
   ReplayContext& context = *shared->context;
+  const trace::PhaseScope phase(trace::Phase::replay_backward);
   const auto lock = context.lock();
   check(incoming);
   CapturedBranch& branch = *shared->branch;
@@ -183,7 +185,9 @@ torch::autograd::variable_list ReplayNode::apply(torch::autograd::variable_list&
   const c10::cuda::CUDAStream consumer = c10::cuda::getCurrentCUDAStream();
   torch::autograd::variable_list result;
   on_replay_stream(options, [&] {
+    trace::reached(trace::Step::before_backward_replay);
     branch.backward->replay();
+    trace::reached(trace::Step::after_backward_replay);
     result = returned(consumer);
     context.note_replay();
   });
@@ -207,7 +211,9 @@ Tensors ReplayCallable::replay(const Tensors& given, const ReplayOptions& option
     context.order_after_last_replay();
     parallel_move(given, branch.inputs);
     on_replay_stream(options, [&] {
+      trace::reached(trace::Step::before_forward_replay);
       branch.forward->replay();
+      trace::reached(trace::Step::after_forward_replay);
       context.note_replay();
     });
   } catch (...) {
@@ -240,6 +246,7 @@ Tensors ReplayCallable::forward(const Inputs& inputs, const ReplayOptions& optio
     lock.unlock();
     return module.forward(inputs.positional, inputs.named);
   }
+  const trace::PhaseScope phase(trace::Phase::replay_forward);
   const Tensors given = arguments_of(inputs, branch.positional, branch.names, shared_->index);
   check_inputs(given, branch.inputs, shared_->index);
   std::uint64_t generation = 0;

@@ -13,7 +13,7 @@
 
 #include "core/device/device.h"
 #include "core/error.h"
-#include "core/fatal.h"
+#include "core/graph/state/restoration.h"
 
 namespace slotgraph {
 namespace {
@@ -97,7 +97,7 @@ ModuleStateGuard::ModuleStateGuard(const std::vector<GraphModule>& modules,
 
 ModuleStateGuard::~ModuleStateGuard() {
   const at::NoGradGuard no_grad;
-  try {
+  restore_or_end("the state of modules", [&] {
     for (Saved& saved : modules_) {
       for (std::size_t i = 0; i < saved.buffers.size(); ++i) {
         if (saved.buffers[i].defined()) saved.buffers[i].copy_(saved.contents[i]);
@@ -105,10 +105,7 @@ ModuleStateGuard::~ModuleStateGuard() {
     }
     restore(parameters_);
     restore(inputs_);
-  } catch (const std::exception& error) {
-    // Going on with other buffers would change results without notice.
-    fatal(std::string("the state of modules cannot be restored after a capture: ") + error.what());
-  }
+  });
 }
 
 void ModuleStateGuard::check_replaced(const Saved& saved) const {
@@ -144,14 +141,12 @@ GeneratorGuard::GeneratorGuard(std::vector<at::Generator> generators) {
 }
 
 GeneratorGuard::~GeneratorGuard() {
-  try {
+  restore_or_end("a generator", [&] {
     for (auto& [generator, state] : states_) {
       const std::lock_guard lock(generator.mutex());
       generator.set_state(state);
     }
-  } catch (const std::exception& error) {
-    fatal(std::string("a generator cannot be restored after a capture: ") + error.what());
-  }
+  });
 }
 
 ProcessStateGuard::Idle::Idle() { device::synchronise(); }
@@ -159,17 +154,13 @@ ProcessStateGuard::Idle::Idle() { device::synchronise(); }
 // The allocator retires frees that captures put off when it is asked for memory: here, not among
 // replays. It has done so, too, when it finds none.
 ProcessStateGuard::Idle::~Idle() {
-  try {
-    (void)at::empty({1}, at::TensorOptions(at::kCUDA).dtype(at::kByte));
-  } catch (const c10::OutOfMemoryError&) {
-  } catch (const std::exception& error) {
-    fatal(std::string("the device failed while a capture was undone: ") + error.what());
-  }
-  try {
+  restore_or_end("the idle device", [] {
+    try {
+      (void)at::empty({1}, at::TensorOptions(at::kCUDA).dtype(at::kByte));
+    } catch (const c10::OutOfMemoryError&) {
+    }
     device::synchronise();
-  } catch (const std::exception& error) {
-    fatal(std::string("the device failed while a capture was undone: ") + error.what());
-  }
+  });
 }
 
 ProcessStateGuard::ProcessStateGuard(const std::vector<GraphModule>& modules,

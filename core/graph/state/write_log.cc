@@ -6,7 +6,7 @@
 #include <c10/cuda/CUDAGraphsC10Utils.h>
 #include <c10/cuda/CUDAGuard.h>
 
-#include "core/fatal.h"
+#include "core/graph/state/restoration.h"
 #include "core/memory/placing_allocator.h"
 #include "core/memory/region.h"
 
@@ -70,14 +70,11 @@ WriteLog::~WriteLog() {
   at::removeCallback(handle_);
   innermost = outer_;
   const at::NoGradGuard no_grad;
-  try {
+  restore_or_end("tensors that a warm-up wrote to", [&] {
     for (auto& [key, kept] : kept_) {
       if (const auto storage = kept.storage.lock()) bytes_of(region_of(*storage)).copy_(kept.bytes);
     }
-  } catch (const std::exception& error) {
-    // Going on with other values would change results without notice.
-    fatal(std::string("tensors that a capture wrote to cannot be restored: ") + error.what());
-  }
+  });
 }
 
 }  // namespace slotgraph

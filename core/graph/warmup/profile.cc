@@ -1,8 +1,11 @@
 #include "core/graph/warmup/profile.h"
 
 #include <ATen/EmptyTensor.h>
+#include <ATen/ops/zeros.h>
 #include <c10/util/strides.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <map>
@@ -80,6 +83,29 @@ std::size_t storage_bytes(const TensorShape& shape) {
                                           c10::elementSize(shape.dtype));
 }
 
+namespace {
+
+// A backward that throws leaves its queued nodes, and the tensors that they hold, in the thread's
+// queue until a later backward comes to them. Nodes come by descending sequence number: this one is
+// last.
+struct LastNode final : torch::autograd::Node {
+  explicit LastNode(torch::autograd::edge_list&& next)
+      : Node(/*sequence_nr=*/0, std::move(next)) {}
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& incoming) override {
+    return std::move(incoming);
+  }
+};
+
+void empty_engine_queue() {
+  const at::Tensor leaf = at::zeros({1}).requires_grad_(true);
+  at::Tensor output = at::zeros({1});
+  torch::autograd::set_history(output, std::make_shared<LastNode>(torch::autograd::edge_list{
+                                           torch::autograd::impl::gradient_edge(leaf)}));
+  (void)torch::autograd::grad({output}, {leaf}, {at::zeros({1})});
+}
+
+}  // namespace
+
 Tensors run_backward(const Tensors& outputs, const Tensors& inputs, const Tensors& parameters,
                      const Tensors& incoming) {
   Tensors differentiable;
@@ -92,8 +118,13 @@ Tensors run_backward(const Tensors& outputs, const Tensors& inputs, const Tensor
   }
   wanted.insert(wanted.end(), parameters.begin(), parameters.end());
   const CallingThreadGuard guard;
-  const Tensors found =
-      torch::autograd::grad(differentiable, wanted, incoming, std::nullopt, false, true);
+  Tensors found;
+  try {
+    found = torch::autograd::grad(differentiable, wanted, incoming, std::nullopt, false, true);
+  } catch (...) {
+    empty_engine_queue();
+    throw;
+  }
   Tensors result;
   std::size_t next = 0;
   for (const at::Tensor& input : inputs)

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/graph/state/write_log.h"
 #include "core/graph/warmup/saved_hooks.h"
+#include "core/trace/steps.h"
 
 namespace slotgraph {
 namespace {
@@ -142,6 +143,7 @@ void check_nothing_lives(const GraphModule& module, const Recording& forward,
 
 BranchProfile warm_up(const GraphModule& module, const Inputs& sample, int index,
                       const Options& options, Watch watch) {
+  const trace::PhaseScope phase(trace::Phase::warm_up);
   const std::string where = fmt::format("warm-up of module {} ({})", index, name_of(module));
   Hooks hooks(options, index);
   std::optional<WriteLog> writes(std::in_place);

@@ -1,0 +1,60 @@
+#include "fuzz/process/program.h"
+
+#include <fmt/format.h>
+#include <sys/personality.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <string_view>
+
+#include "core/error.h"
+#include "core/exit_code.h"
+
+namespace slotgraph::fuzz {
+namespace {
+
+// The allocator orders some of its work by host addresses, so a run without address randomisation
+// repeats exactly.
+void run_without_address_randomisation(char** argv) {
+  const int now = ::personality(0xffffffff);
+  if (now & ADDR_NO_RANDOMIZE || std::getenv("SLOTGRAPH_ASLR_REFUSED")) return;
+  if (::personality(static_cast<unsigned long>(now) | ADDR_NO_RANDOMIZE) >= 0)
+    ::execv("/proc/self/exe", argv);
+  fmt::print(stderr,
+             "warning: address randomisation cannot be switched off here; runs may differ in "
+             "allocation order\n");
+  ::setenv("SLOTGRAPH_ASLR_REFUSED", "1", 1);
+}
+
+// Every error by its rule: bad input, files, or a defect of the harness.
+int exit_code(const Error& error) {
+  if (error.rule() == "F03") return kInputOutput;
+  const char kind = error.rule()[0];
+  return std::string_view("JFPMOT").find(kind) != std::string_view::npos ? kUsage : kInternal;
+}
+
+}  // namespace
+
+void enter_data_folder() {
+  if (std::filesystem::exists("core/plan/testdata")) return;
+  const std::string folder =
+      std::filesystem::read_symlink("/proc/self/exe").string() + ".runfiles/slotgraph";
+  if (std::filesystem::exists(folder)) std::filesystem::current_path(folder);
+}
+
+int run_program(const char* name, int argc, char** argv, int (*run)(int, char**)) {
+  run_without_address_randomisation(argv);
+  try {
+    return run(argc, argv);
+  } catch (const Error& error) {
+    fmt::print(stderr, "{}: {}\n", name, error.what());
+    return exit_code(error);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}: internal error: {}\n", name, error.what());
+    return kInternal;
+  }
+}
+
+}  // namespace slotgraph::fuzz

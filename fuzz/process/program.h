@@ -1,0 +1,17 @@
+// What every program of this room does around its own work.
+#ifndef FUZZ_PROCESS_PROGRAM_H_
+#define FUZZ_PROCESS_PROGRAM_H_
+
+namespace slotgraph::fuzz {
+
+// Starts itself again without address randomisation if that is on (one warning where it cannot be
+// switched off), calls `run`, and turns what that throws into a message and an exit code.
+int run_program(const char* name, int argc, char** argv, int (*run)(int argc, char** argv));
+
+// Plans and schedules lie beside the program, where Bazel puts them; `bazel run` starts it there
+// already.
+void enter_data_folder();
+
+}  // namespace slotgraph::fuzz
+
+#endif  // FUZZ_PROCESS_PROGRAM_H_

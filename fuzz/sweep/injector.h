@@ -1,0 +1,106 @@
+// Fault points and the one object that makes them fail.
+//
+// A fault point is a runtime call or a named step of the runtime (core/trace), in a phase of the
+// runtime, with its number: `cudaMalloc@warm_up#3`. Runs repeat exactly, so the number finds the
+// same place again.
+#ifndef FUZZ_SWEEP_INJECTOR_H_
+#define FUZZ_SWEEP_INJECTOR_H_
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/json_reader.h"
+#include "core/trace/steps.h"
+
+namespace slotgraph::fuzz {
+
+struct Point {
+  std::string name;   // of a runtime call or step
+  std::string phase;  // of the runtime, or `*`: any
+  auto operator<=>(const Point&) const = default;
+};
+std::string to_string(const Point& point);  // `cudaMalloc@warm_up`
+
+// Names of all calls and steps, and of all phases.
+const std::vector<std::string>& point_names();
+const std::vector<std::string>& phase_names();
+// Shell patterns, as in `cuda*@capture_*`; without `@` every phase. Throws Error: T01 nothing has
+// that name, with the nearest names.
+std::vector<Point> match_points(const std::string& pattern);
+
+enum class Fault {
+  kOnce,        // that one
+  kPersistent,  // and every later one of that point
+  kSticky,      // the device is lost from then on
+};
+std::string to_string(Fault fault);
+
+struct Injection {
+  Point point;
+  std::uint64_t nth = 1;  // from 1, in that phase, from arming on
+  Fault fault = Fault::kOnce;
+  // The fault point that many after the first one that fired fails too, whatever it is: 0, none.
+  std::uint64_t second = 0;
+  auto operator<=>(const Injection&) const = default;
+};
+std::string to_string(const Injection& injection);  // `cudaMalloc@warm_up#3 once`
+nlohmann::json to_json(const Injection& injection);
+// Throws Error: J.., T01.
+Injection injection_from_json(const JsonReader& reader);
+
+// What a step throws that was made to fail.
+struct InjectedFault : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class Injector final : public trace::StepListener {
+ public:
+  // Installed in the device and in the runtime's steps with the first call; never destroyed.
+  static Injector& instance();
+
+  // Of each point, the digest of the call stack of every time that it is reached. Frames are
+  // counted from the point outwards.
+  using Reached = std::map<Point, std::vector<std::uint64_t>>;
+
+  // Notes every point that this thread reaches outside of the phase `outside`, until disarm().
+  void record();
+  // Makes the points of this thread fail; `before` is told the call stack just before one does.
+  void arm(const Injection& injection,
+           std::function<void(const std::vector<std::string>& stack)> before = nullptr);
+  // How often something failed.
+  int disarm();
+  const Reached& reached_points() const { return reached_; }
+  // The call stack of each digest, from the point outwards, as far as it counts.
+  const std::map<std::uint64_t, std::vector<std::string>>& stacks() const { return stacks_; }
+
+  void reached(trace::Step step) override;
+
+ private:
+  enum class State { kIdle, kRecording, kArmed };
+  Injector();
+  int on_call(const char* name);
+  bool fires(std::string name);
+  void announce();
+
+  State state_ = State::kIdle;
+  std::thread::id thread_;
+  Injection injection_;
+  std::function<void(const std::vector<std::string>&)> before_;
+  std::map<Point, std::uint64_t> counts_;
+  std::uint64_t after_first_ = 0;
+  int fired_ = 0;
+  bool inside_ = false;  // of this object: what it calls is no point
+  Reached reached_;
+  std::map<std::uint64_t, std::vector<std::string>> stacks_;
+};
+
+}  // namespace slotgraph::fuzz
+
+#endif  // FUZZ_SWEEP_INJECTOR_H_

@@ -1,0 +1,81 @@
+#include "fuzz/sweep/options.h"
+
+#include <CLI/CLI.hpp>
+
+#include "core/exit_code.h"
+#include "core/files.h"
+
+namespace slotgraph::fuzz {
+namespace {
+
+constexpr const char* kDescription =
+    "Makes every fault point of a case fail, one run at a time, and checks after each failure that "
+    "the error names it,\n"
+    "that allocator, pools, graphs and process state are what they were, that earlier graphs still "
+    "replay right, and that\n"
+    "the same case and another one can be captured and replayed in the same process.\n"
+    "A fault point is a runtime call or a named step of the runtime, in a phase, with its number: "
+    "cudaMalloc@warm_up#3.";
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  bazel run //fuzz:sweep                                       reference case, every class, "
+    "once\n"
+    "  bazel run //fuzz:sweep -- --fault persistent                 from then on\n"
+    "  bazel run //fuzz:sweep -- --fault pair --mode checkpoint     a second failure while the "
+    "first is undone\n"
+    "  bazel run //fuzz:sweep -- --points 'owner_detach'            a named step\n"
+    "  bazel run //fuzz:sweep -- --points 'cuda*@capture_*' --every call CASE.json\n"
+    "Exit codes: 0 everything holds, 1 a contract is broken, 2 unknown (a worker hung), 3 stopped "
+    "on request,\n"
+    "64 wrong flag or input, 70 internal error, 74 a file cannot be written.";
+
+}  // namespace
+
+bool parse(int argc, char** argv, SweepOptions& options, int& exit_code) {
+  CLI::App app(kDescription, "sweep");
+  app.footer(kFooter);
+  app.add_option("case", options.case_file,
+                 "case file (default: the reference case, 2 variants x "
+                 "2 chunks x 2 layers x 4 slots)");
+  app.add_option("--mode", options.modes, "sharing modes")
+      ->check(CLI::IsMember({"placement", "arena", "checkpoint", "native"}))
+      ->capture_default_str();
+  app.add_option("--fault", options.fault,
+                 "once: that call; persistent: and all later ones; sticky: the device is lost; "
+                 "pair: another point fails while the first failure is undone")
+      ->check(CLI::IsMember({"once", "persistent", "sticky", "pair"}))
+      ->capture_default_str();
+  app.add_option("--points", options.points, "pattern of names, or NAME@PHASE")
+      ->capture_default_str();
+  app.add_option("--every", options.every,
+                 "class: first, second and last call of each class (point, phase, mode, call "
+                 "stack); call: every call")
+      ->check(CLI::IsMember({"class", "call"}))
+      ->capture_default_str();
+  app.add_option("--pairs", options.pairs, "most first failures of --fault pair; 0: all")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--rules", options.rules,
+                 "a JSON file: a list of {\"point\", \"phase\", \"nth\", \"fault\", \"second\"}; "
+                 "runs these and nothing else");
+  app.add_option("--jobs", options.jobs, "worker processes")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  app.add_option("--out", options.out, "folder for summary.json and trials.jsonl")
+      ->capture_default_str();
+  app.add_flag("--list", options.list, "print the names of all points and phases");
+  app.add_flag("--worker", options.worker)->group("");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    exit_code = app.exit(error) == 0 ? kHolds : kUsage;
+    return false;
+  }
+  options.out = from_caller(options.out);
+  if (!options.case_file.empty()) options.case_file = from_caller(options.case_file);
+  if (!options.rules.empty()) options.rules = from_caller(options.rules);
+  return true;
+}
+
+}  // namespace slotgraph::fuzz

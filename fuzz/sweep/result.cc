@@ -1,0 +1,151 @@
+#include "fuzz/sweep/result.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <set>
+
+#include "core/error.h"
+#include "core/exit_code.h"
+
+namespace slotgraph::fuzz {
+namespace {
+
+constexpr std::array kOutcomeNames = {"not_reached", "recovered", "absorbed", "upstream_fatal",
+                                      "fatal",       "sticky",    "died",     "hung"};
+
+constexpr int kAborted = 128 + 6;
+
+// Phases in which the runtime undoes what it has done.
+bool undoes(const std::string& phase) { return phase == "rollback" || phase == "restore_state"; }
+
+std::string last_line(const std::string& text) {
+  const std::size_t end = text.find_last_not_of('\n');
+  if (end == std::string::npos) return "";
+  const std::size_t begin = text.rfind('\n', end);
+  return text.substr(begin == std::string::npos ? 0 : begin + 1, end - begin);
+}
+
+}  // namespace
+
+std::string to_string(Outcome outcome) { return kOutcomeNames[static_cast<std::size_t>(outcome)]; }
+
+nlohmann::json to_json(const Result& result) {
+  nlohmann::json json{{"mode", result.mode},
+                      {"injection", to_json(result.injection)},
+                      {"outcome", to_string(result.outcome)},
+                      {"verdict", to_string(result.verdict)},
+                      {"error", result.error},
+                      {"findings", result.findings}};
+  const bool worth = result.verdict != Verdict::kHolds || result.outcome == Outcome::kUpstreamFatal;
+  if (worth) json["stack"] = result.stack;
+  return json;
+}
+
+FatalTable FatalTable::read(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw Error({"F04", path, "no such file", "the table of upstream-fatal points", ""});
+  FatalTable table;
+  std::string line;
+  std::getline(file, line);  // heads
+  for (int number = 2; std::getline(file, line); ++number) {
+    const std::size_t first = line.find(',');
+    const std::size_t second = first == std::string::npos ? first : line.find(',', first + 1);
+    if (second == std::string::npos)
+      throw Error(
+          {"F05", fmt::format("{}:{}", path, number), "`" + line + "`", "call,frame,why", ""});
+    table.rows_.push_back({line.substr(0, first), line.substr(first + 1, second - first - 1)});
+  }
+  return table;
+}
+
+std::string FatalTable::find(const std::string& call, const std::vector<std::string>& stack) const {
+  for (const Row& row : rows_) {
+    const auto inside = [&](const std::string& frame) {
+      return frame.find(row.frame) != std::string::npos;
+    };
+    if (row.call == call && std::any_of(stack.begin(), stack.end(), inside)) return row.frame;
+  }
+  return "";
+}
+
+Result judge_end(const std::string& mode, const Injection& injection, int code,
+                 const std::string& errors, const std::vector<std::string>& stack,
+                 const FatalTable& table) {
+  Result result{mode, injection, Outcome::kDied, Verdict::kViolated, last_line(errors), {}, stack};
+  const bool fatal = code == kInternal && errors.find("slotgraph: fatal:") != std::string::npos;
+  const bool terminated = code == kAborted && errors.find("terminate called") != std::string::npos;
+  if (injection.fault == Fault::kSticky && !stack.empty()) {
+    result.outcome = Outcome::kSticky;
+    result.verdict = Verdict::kHolds;
+  } else if (fatal) {
+    result.outcome = Outcome::kFatal;
+    const bool twice = injection.second > 0 || injection.fault == Fault::kPersistent;
+    result.verdict = twice || undoes(injection.point.phase) ? Verdict::kHolds : Verdict::kViolated;
+  } else if (terminated && !table.find(injection.point.name, stack).empty()) {
+    result.outcome = Outcome::kUpstreamFatal;
+    result.verdict = Verdict::kHolds;
+  }
+  if (result.verdict == Verdict::kViolated)
+    result.findings.push_back(fmt::format("the process ended with code {}", code));
+  return result;
+}
+
+nlohmann::json to_json(const SweepSummary& summary) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const auto& [mode, points] : summary.rows) {
+    for (const auto& [point, row] : points) {
+      nlohmann::json outcomes = nlohmann::json::object();
+      for (const auto& [outcome, count] : row.outcomes) outcomes[to_string(outcome)] = count;
+      rows.push_back({{"mode", mode},
+                      {"phase", point.phase},
+                      {"point", point.name},
+                      {"classes", row.classes},
+                      {"calls", row.calls},
+                      {"runs", row.runs},
+                      {"violated", row.violated},
+                      {"outcomes", outcomes}});
+    }
+  }
+  return {{"fault_points", summary.fault_points},
+          {"points_reached", summary.points_reached},
+          {"runs", summary.runs},
+          {"complete", summary.complete()},
+          {"verdicts", summary.verdicts},
+          {"outcomes", summary.outcomes},
+          {"table", rows}};
+}
+
+std::string table_of(const SweepSummary& summary) {
+  std::set<std::pair<std::string, std::string>> lines;  // phase, point
+  for (const auto& [mode, points] : summary.rows)
+    for (const auto& [point, row] : points) lines.insert({point.phase, point.name});
+  std::string text = fmt::format("{:<18}{:<32}", "phase", "point");
+  for (const auto& [mode, points] : summary.rows) text += fmt::format("{:>26}", mode);
+  text += fmt::format("\n{:<50}", "");
+  for (std::size_t i = 0; i < summary.rows.size(); ++i)
+    text += fmt::format("{:>26}", "classes runs thrown ended");
+  text += "\n";
+  for (const auto& [phase, name] : lines) {
+    text += fmt::format("{:<18}{:<32}", phase, name);
+    for (const auto& [mode, points] : summary.rows) {
+      const auto it = points.find({name, phase});
+      if (it == points.end()) {
+        text += fmt::format("{:>26}", "-");
+        continue;
+      }
+      auto outcomes = it->second.outcomes;
+      const auto ended = outcomes[Outcome::kUpstreamFatal] + outcomes[Outcome::kFatal] +
+                         outcomes[Outcome::kSticky] + outcomes[Outcome::kDied];
+      text += fmt::format("{:>26}", fmt::format("{} {} {} {}{}", it->second.classes,
+                                                it->second.runs, outcomes[Outcome::kRecovered],
+                                                ended, it->second.violated > 0 ? " !" : ""));
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace slotgraph::fuzz

@@ -1,0 +1,367 @@
+#include "fuzz/sweep/runner.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <set>
+#include <sstream>
+
+#include "core/exit_code.h"
+#include "core/files.h"
+#include "core/json_reader.h"
+#include "fuzz/process/process.h"
+#include "fuzz/sweep/result.h"
+#include "fuzz/sweep/worker.h"
+
+namespace slotgraph::fuzz {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kPatience = 120;       // seconds for one trial
+constexpr std::uint64_t kDeepest = 48;  // fault points after the first of a pair
+
+volatile std::sig_atomic_t stop_signal = 0;
+void request_stop(int) { stop_signal = 1; }
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+struct Task {
+  std::string mode;
+  std::optional<Injection> injection;  // none: list the points
+  bool last = false;                   // beyond the last call of its point: nothing may fire
+};
+
+// One child process and what it is doing.
+class Worker {
+ public:
+  Worker(std::vector<std::string> command, std::string error_file)
+      : command_(std::move(command)), error_file_(std::move(error_file)) {}
+
+  void give(const Task& task) {
+    if (!process_) process_ = std::make_unique<Process>(command_, error_file_);
+    task_ = task;
+    stack_.clear();
+    fired_ = 0;
+    since_ = Clock::now();
+    nlohmann::json request{{"mode", task.mode}, {"injection", nullptr}};
+    if (task.injection) request["injection"] = to_json(*task.injection);
+    process_->write_line(request.dump());
+  }
+  bool idle() const { return !task_; }
+  const Task& task() const { return *task_; }
+  int output() const { return process_->output(); }
+  double seconds() const { return seconds_since(since_); }
+
+  struct Answer {
+    nlohmann::json json;  // null: the process ended
+    int code = 0;
+    std::vector<std::string> stack;
+    std::string errors;
+    int fired = 0;
+  };
+  // The answer to the task, once it is there.
+  std::optional<Answer> answer() {
+    std::vector<std::string> lines;
+    const bool open = process_->read_lines(lines);
+    std::optional<Answer> result;
+    for (const std::string& line : lines) {
+      nlohmann::json json = nlohmann::json::parse(line);
+      if (json.contains("fires")) {
+        stack_ = json["fires"].get<std::vector<std::string>>();
+        ++fired_;
+      } else {
+        result = Answer{std::move(json), 0, stack_, "", fired_};
+        task_.reset();
+      }
+    }
+    if (!open) {
+      const int code = process_->wait();
+      process_.reset();
+      if (task_) result = Answer{nullptr, code, stack_, read_text(error_file_), fired_};
+      task_.reset();
+    }
+    return result;
+  }
+  void kill() { process_->kill(); }
+
+ private:
+  std::vector<std::string> command_;
+  std::string error_file_;
+  std::unique_ptr<Process> process_;
+  std::optional<Task> task_;
+  std::vector<std::string> stack_;
+  int fired_ = 0;
+  Clock::time_point since_;
+};
+
+class Sweep {
+ public:
+  Sweep(const SweepOptions& options, const std::string& program)
+      : options_(options),
+        table_(FatalTable::read("fuzz/sweep/fatal_points.csv")),
+        trials_(options.out + "/trials.jsonl") {
+    std::vector<std::string> command{program, "--worker"};
+    if (!options.case_file.empty()) command.push_back(options.case_file);
+    for (int i = 0; i < options.jobs; ++i) {
+      workers_.push_back(
+          std::make_unique<Worker>(command, fmt::format("{}/worker-{}.stderr", options.out, i)));
+    }
+    for (const Point& point : match_points(options.points)) wanted_.insert(point);
+  }
+
+  int run() {
+    std::signal(SIGINT, request_stop);
+    std::signal(SIGTERM, request_stop);
+    std::signal(SIGPIPE, SIG_IGN);
+    if (options_.rules.empty()) {
+      for (const std::string& mode : options_.modes) tasks_.push_back({mode, std::nullopt});
+    } else {
+      read_rules();
+    }
+    while (step()) show_progress();
+    return finish();
+  }
+
+ private:
+  void read_rules() {
+    const nlohmann::json json = read_json_file(options_.rules);
+    const JsonReader reader(json, options_.rules);
+    for (const JsonReader& rule : reader.elements()) {
+      for (const std::string& mode : options_.modes) {
+        tasks_.push_back({mode, injection_from_json(rule)});
+        ++summary_.fault_points;
+      }
+    }
+  }
+
+  // Gives work and takes one round of answers; false when all is done.
+  bool step() {
+    if (stop_signal) tasks_.clear(), summary_.ended = false;
+    for (const auto& worker : workers_) {
+      if (!worker->idle() || tasks_.empty()) continue;
+      worker->give(tasks_.front());
+      tasks_.pop_front();
+    }
+    std::vector<pollfd> outputs;
+    for (const auto& worker : workers_)
+      if (!worker->idle()) outputs.push_back({worker->output(), POLLIN, 0});
+    if (outputs.empty()) return false;
+    ::poll(outputs.data(), outputs.size(), 500);
+    for (const auto& worker : workers_) {
+      if (worker->idle()) continue;
+      const Task task = worker->task();
+      const bool late = worker->seconds() > kPatience;
+      if (late) worker->kill();
+      if (const auto answer = worker->answer()) take(task, *answer, late);
+    }
+    return true;
+  }
+
+  void take(const Task& task, const Worker::Answer& answer, bool late) {
+    if (!task.injection) {
+      if (answer.json.is_null() || !answer.json["findings"].empty()) {
+        broken_ = fmt::format("the case does not hold without any failure, in mode {}:\n{}{}",
+                              task.mode, answer.json.is_null() ? answer.errors : "",
+                              answer.json.is_null() ? "" : answer.json["findings"].dump(1));
+        tasks_.clear();
+        return;
+      }
+      plan(task.mode, answer.json["points"]);
+      return;
+    }
+    Result result;  // hung
+    result.mode = task.mode;
+    result.injection = *task.injection;
+    if (!late) result = result_of(task, answer);
+    result.fired = answer.fired;
+    add(task, std::move(result));
+  }
+
+  Result result_of(const Task& task, const Worker::Answer& answer) const {
+    const Injection& injection = *task.injection;
+    if (answer.json.is_null())
+      return judge_end(task.mode, injection, answer.code, answer.errors, answer.stack, table_);
+    const nlohmann::json& trial = answer.json["trial"];
+    Result result{task.mode,          injection,
+                  Outcome::kAbsorbed, Verdict::kHolds,
+                  trial["error"],     trial["findings"].get<std::vector<std::string>>(),
+                  answer.stack,       answer.fired};
+    if (!result.error.empty()) result.outcome = Outcome::kRecovered;
+    if (injection.fault == Fault::kSticky) result.outcome = Outcome::kSticky;
+    if (answer.fired == 0) result.outcome = Outcome::kNotReached;
+    if (!result.findings.empty()) result.verdict = Verdict::kViolated;
+    return result;
+  }
+
+  // The trials of one mode, from the points that a run without failure reached.
+  void plan(const std::string& mode, const nlohmann::json& points) {
+    std::vector<Injection> first;
+    for (const nlohmann::json& json : points) {
+      const Point point{json["point"], json["phase"]};
+      if (!wanted_.contains(point)) continue;
+      std::set<std::uint64_t> numbers;
+      std::uint64_t calls = 0;
+      for (const nlohmann::json& one : json["classes"]) {
+        for (const std::uint64_t pick : one["picks"]) numbers.insert(pick);
+        calls += one["count"].get<std::uint64_t>();
+      }
+      if (options_.every == "call")
+        for (std::uint64_t i = 1; i <= calls; ++i) numbers.insert(i);
+      summary_.rows[mode][point] = {json["classes"].size(), calls, 0, {}, 0};
+      for (const std::uint64_t number : numbers) first.push_back({point, number, fault(), 0});
+      if (!pairs()) {
+        summary_.points += 1;
+        tasks_.push_back({mode, Injection{point, calls + 1, fault(), 0}, /*last=*/true});
+      }
+    }
+    if (pairs()) {
+      // Spread evenly over all of them.
+      const std::size_t most =
+          options_.pairs == 0 ? first.size() : static_cast<std::size_t>(options_.pairs);
+      const std::size_t count = std::min(most, first.size());
+      for (std::size_t i = 0; i < count; ++i) {
+        Injection injection = first[i * first.size() / count];
+        injection.second = 1;
+        tasks_.push_back({mode, injection});
+        ++summary_.points;
+      }
+      return;
+    }
+    summary_.fault_points += first.size();
+    for (const Injection& injection : first) tasks_.push_back({mode, injection});
+  }
+
+  bool pairs() const { return options_.fault == "pair"; }
+  Fault fault() const {
+    return options_.fault == "persistent" ? Fault::kPersistent
+           : options_.fault == "sticky"   ? Fault::kSticky
+                                          : Fault::kOnce;
+  }
+
+  void add(const Task& task, Result result) {
+    const bool reached = result.outcome != Outcome::kNotReached;
+    ++summary_.runs;
+    ++summary_.verdicts[to_string(result.verdict)];
+    ++summary_.outcomes[to_string(result.outcome)];
+    auto& row = summary_.rows[task.mode][task.injection->point];
+    ++row.runs;
+    ++row.outcomes[result.outcome];
+    row.violated += result.verdict == Verdict::kViolated;
+    if (pairs()) {
+      next_pair(task, result);
+    } else if (task.last) {
+      summary_.exhausted += !reached;
+    } else {
+      summary_.points_reached += reached;
+    }
+    trials_.append(to_json(result).dump());
+    if (result.verdict != Verdict::kHolds) print_failure(result);
+  }
+
+  // The second failure moves on until it no longer happens, or is far from the first.
+  void next_pair(const Task& task, const Result& result) {
+    const bool again = result.fired >= 2 && result.injection.second < kDeepest;
+    ++summary_.fault_points;
+    ++summary_.points_reached;
+    if (!again || stop_signal) {
+      summary_.exhausted += !again;
+      return;
+    }
+    Task next = task;
+    ++next.injection->second;
+    tasks_.push_front(next);
+  }
+
+  void print_failure(const Result& result) {
+    constexpr int most = 20;
+    if (++failures_ > most) return;
+    if (terminal_) fmt::print(stderr, "\r\033[K");
+    fmt::print("\n{}: {}, mode {}: {}\n", to_string(result.verdict), to_string(result.injection),
+               result.mode, to_string(result.outcome));
+    if (!result.error.empty()) fmt::print("  thrown: {}\n", result.error);
+    for (const std::string& finding : result.findings) fmt::print("  {}\n", finding);
+    for (std::size_t i = 0; i < std::min<std::size_t>(result.stack.size(), 12); ++i)
+      fmt::print("    {}\n", result.stack[i]);
+    const std::string rule = fmt::format("{}/rules/{}.json", options_.out, failures_);
+    write_file(rule, nlohmann::json::array({to_json(result.injection)}).dump(1) + "\n");
+    fmt::print("  again: bazel run //fuzz:sweep -- {} --mode {} --rules {}\n", options_.case_file,
+               result.mode, rule);
+    std::fflush(stdout);
+  }
+
+  void show_progress() {
+    const double now = seconds_since(start_);
+    if (now - shown_ < (terminal_ ? 0.5 : 20)) return;
+    shown_ = now;
+    const double rate = static_cast<double>(summary_.runs) / now;
+    if (terminal_) fmt::print(stderr, "\r\033[K");
+    fmt::print(stderr, "{} runs, {:.1f}/s, {} violated, {} unknown, {} to go{}", summary_.runs,
+               rate, summary_.verdicts["violated"], summary_.verdicts["unknown"], tasks_.size(),
+               terminal_ ? "" : "\n");
+    std::fflush(stderr);
+  }
+
+  int finish() {
+    if (terminal_) fmt::print(stderr, "\r\033[K");
+    if (!broken_.empty()) {
+      fmt::print(stderr, "sweep: {}\n", broken_);
+      return kViolated;
+    }
+    nlohmann::json json = to_json(summary_);
+    json["fault"] = options_.fault;
+    json["every"] = options_.every;
+    json["seconds"] = seconds_since(start_);
+    write_file(options_.out + "/summary.json", json.dump(1) + "\n");
+    fmt::print("\n{}\n", table_of(summary_));
+    fmt::print("fault points {}, reached {}, runs {}, complete {}, seconds {:.0f}\n",
+               summary_.fault_points, summary_.points_reached, summary_.runs, summary_.complete(),
+               seconds_since(start_));
+    for (const auto& [name, count] : summary_.outcomes) fmt::print("  {:<16}{:>8}\n", name, count);
+    for (const auto& [name, count] : summary_.verdicts) fmt::print("{:<18}{:>8}\n", name, count);
+    fmt::print("every trial: {0}/trials.jsonl, totals: {0}/summary.json\n", options_.out);
+    if (summary_.verdicts["violated"] > 0) return kViolated;
+    if (summary_.verdicts["unknown"] > 0) return kUnknown;
+    if (stop_signal) return kStopped;
+    return summary_.runs == 0 || !summary_.complete() ? kUnknown : kHolds;
+  }
+
+  const SweepOptions& options_;
+  FatalTable table_;
+  LineFile trials_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::set<Point> wanted_;
+  std::deque<Task> tasks_;
+  SweepSummary summary_;
+  std::string broken_;
+  int failures_ = 0;
+  Clock::time_point start_ = Clock::now();
+  bool terminal_ = ::isatty(STDERR_FILENO) == 1;
+  double shown_ = 0;
+};
+
+}  // namespace
+
+int run_sweep(const SweepOptions& options, const std::string& program) {
+  return Sweep(options, program).run();
+}
+
+}  // namespace slotgraph::fuzz

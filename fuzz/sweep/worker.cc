@@ -1,0 +1,109 @@
+#include "fuzz/sweep/worker.h"
+
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+#include <set>
+
+#include "core/device/device.h"
+#include "core/exit_code.h"
+#include "fuzz/sweep/result.h"
+#include "fuzz/sweep/scenario.h"
+
+namespace slotgraph::fuzz {
+namespace {
+
+Mode mode_of(const std::string& name) {
+  return name == "arena"        ? Mode::kArena
+         : name == "checkpoint" ? Mode::kCheckpoint
+         : name == "native"     ? Mode::kNative
+                                : Mode::kPlacement;
+}
+
+void answer(const nlohmann::json& json) {
+  fmt::print("{}\n", json.dump());
+  std::fflush(stdout);
+}
+
+// First, second and last number of each class: calls of a point from one place of the code. All
+// places from which a failure ends the process for one known reason are one class.
+nlohmann::json classes_of(const Point& point, const std::vector<std::uint64_t>& digests,
+                          const FatalTable& table) {
+  std::map<std::string, std::vector<std::uint64_t>> numbers;
+  for (std::size_t i = 0; i < digests.size(); ++i) {
+    const std::string fatal = table.find(point.name, Injector::instance().stacks().at(digests[i]));
+    numbers[fatal.empty() ? fmt::format("{:016x}", digests[i]) : fatal].push_back(i + 1);
+  }
+  nlohmann::json classes = nlohmann::json::array();
+  for (const auto& [name, calls] : numbers) {
+    std::set<std::uint64_t> picks{calls.front(), calls.back()};
+    if (calls.size() > 1) picks.insert(calls[1]);
+    classes.push_back({{"class", name}, {"count", calls.size()}, {"picks", picks}});
+  }
+  return classes;
+}
+
+void list_points(const Operation& operation, const FatalTable& table) {
+  Injector& injector = Injector::instance();
+  operation.prepare();
+  injector.record();
+  operation.run();
+  injector.disarm();
+  nlohmann::json points = nlohmann::json::array();
+  for (const auto& [point, digests] : injector.reached_points()) {
+    points.push_back({{"point", point.name},
+                      {"phase", point.phase},
+                      {"classes", classes_of(point, digests, table)}});
+  }
+  nlohmann::json findings = nlohmann::json::array();
+  for (const Contract& contract : operation.contracts)
+    for (const std::string& what : contract.broken())
+      findings.push_back(contract.name + ": " + what);
+  answer({{"points", points}, {"findings", findings}});
+}
+
+void run_trial(Operation operation, const Injection& injection) {
+  const bool sticky = injection.fault == Fault::kSticky;
+  // Nothing can be asked of a device that is lost.
+  if (sticky) operation.contracts.clear();
+  Trial trial = try_once(operation, injection, [](const std::vector<std::string>& stack) {
+    answer({{"fires", stack}});
+  });
+  if (sticky && trial.fired > 0 && trial.error.empty())
+    trial.findings.emplace_back("error: the device was lost, and the operation came to its end");
+  answer(
+      {{"trial", {{"fired", trial.fired}, {"error", trial.error}, {"findings", trial.findings}}}});
+  if (sticky && trial.fired > 0) ::_exit(kHolds);
+}
+
+}  // namespace
+
+Case case_of(const std::string& case_file) {
+  return case_file.empty() ? reference_case() : read_case(case_file);
+}
+
+int run_sweep_worker(const Case& value) {
+  device::initialise();
+  const c10::cuda::CUDAStreamGuard stream(c10::cuda::getStreamFromPool());
+  const FatalTable table = FatalTable::read("fuzz/sweep/fatal_points.csv");
+  std::map<std::string, std::unique_ptr<Scenario>> scenarios;
+  for (std::string line; std::getline(std::cin, line);) {
+    const nlohmann::json request = nlohmann::json::parse(line);
+    const std::string mode = request.at("mode");
+    auto& scenario = scenarios[mode];
+    if (!scenario) scenario = std::make_unique<Scenario>(value, mode_of(mode));
+    const Operation operation = scenario->operation();
+    if (request.at("injection").is_null()) {
+      list_points(operation, table);
+    } else {
+      run_trial(operation, injection_from_json(JsonReader(request.at("injection"), "injection")));
+    }
+  }
+  return kHolds;
+}
+
+}  // namespace slotgraph::fuzz
