@@ -128,5 +128,27 @@ TEST_F(Faults, AModuleThatNoLongerTrainsRunsEagerly) {
   }
 }
 
+// eager would refuse the backward, if the frame had saved the output. Nobody can tell by
+// then, so the contract forbids the write, and checking mode finds it.
+TEST_F(Faults, AnOutputThatIsWrittenBeforeItsBackwardIsFoundByChecking) {
+  for (const Mode mode : kSlotModes) {
+    const Net net = net_of(unary([](const at::Tensor& x) { return at::tanh(x); }));
+    const auto set = net.capture(mode, {.checking = true});
+    const at::Tensor x = ramp({4, 4}).requires_grad_(true);
+    const auto backward = [&](const std::function<void(at::Tensor)>& use) {
+      const Tensors y = set->at(0).forward({{x}, {}});
+      const at::Tensor incoming = at::ones_like(y[0]);
+      use(y[0].detach());
+      const std::string found = rule([&] { torch::autograd::grad({y[0]}, {x}, {incoming}); });
+      set->at(0).release();
+      return found;
+    };
+    EXPECT_EQ(backward([](const at::Tensor& y) { (void)at::sin(y); }), "");
+    EXPECT_EQ(backward([](at::Tensor y) { y.mul_(2); }), "P11");
+    EXPECT_EQ(backward([](const at::Tensor& y) { y.narrow(0, 0, 1).zero_(); }), "P11") << "a view";
+    EXPECT_EQ(backward([](const at::Tensor&) {}), "") << "the next flight is another one";
+  }
+}
+
 }  // namespace
 }  // namespace slotgraph::properties
