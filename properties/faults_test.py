@@ -11,7 +11,7 @@ from collections import Counter
 
 # The catalogue has these numbers of faults in its groups: index and schedule, plan, classification, ...
 GROUPS = {"A": 10, "B": 10, "C": 24, "D": 6, "E": 22, "G": 12, "H": 7, "J": 18, "R": 18, "X": 31, "Y": 21}
-MOST_OPEN = 12  # may only fall
+MOST_OPEN = 0  # may only fall
 
 os.chdir(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 with open("properties/faults.csv", encoding="utf-8", newline="") as file:

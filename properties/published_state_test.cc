@@ -188,6 +188,9 @@ TEST_F(Published, Row10_3_rejects_non_native_allocator) {
     const std::string found = rule([&] { net.capture(mode); });
     caching::allocator.store(native);
     EXPECT_EQ(found, "C07");
+    native->enable(false);  // the environment: core/graph/allocator_backend_test.cc
+    EXPECT_EQ(rule([&] { net.capture(mode); }), "C07");
+    native->enable(true);
   }
 }
 

@@ -52,8 +52,8 @@ struct Options {
   std::function<void(int branch, const Tensors& gradients)> borrow_parameter_gradients = nullptr;
   // Detects consumers that keep what they no longer own: when an output, leading-input gradient or
   // lent gradient ends its life, its bytes are poisoned, reading or writing it throws an error that
-  // names P11, and a write to its bytes by other means is found when the next frame enters them.
-  // Synchronises; for tests.
+  // names P11, and a write to its bytes by other means is found when the next frame enters them. So
+  // is, at the backward, a write to an output before it. Synchronises; for tests.
   bool checking = false;
 };
 
@@ -77,8 +77,9 @@ class Callable {
   // rank's next backward event, all other gradients are fresh tensors. Missing incoming gradients
   // count as zeros.
   //
-  // A slot-graph output is valid until the frame's backward. The frame is in flight until its
-  // backward has been enqueued, its autograd node has died, or release() or reset().
+  // A slot-graph output is valid until the frame's backward, and only to be read: the frame may
+  // have saved it, and autograd's own check for that does not see graphs. The frame is in flight
+  // until its backward has been enqueued, its autograd node has died, or release() or reset().
   //
   // A module that has been set to another training mode since the capture runs eagerly.
   //

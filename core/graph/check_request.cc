@@ -1,6 +1,5 @@
 // What can be refused before anything runs.
 #include <ATen/autocast_mode.h>
-#include <c10/cuda/CUDACachingAllocator.h>
 #include <fmt/format.h>
 #include <torch/nn/module.h>
 
@@ -82,8 +81,7 @@ CaptureCall capture_call(const CaptureRequest& request) {
   call.warm_up_iterations = request.options.warm_up_iterations;
   call.autocast_caches_weights =
       at::autocast::is_autocast_enabled(at::kCUDA) && at::autocast::is_autocast_cache_enabled();
-  auto* const allocator = c10::cuda::CUDACachingAllocator::get();
-  call.native_allocator = allocator->name() == "native" && allocator->isEnabled();
+  call.native_allocator = native_caching_on();
   call.expandable_segments = expandable_segments_on();
   call.tensors = tensor_offences(request);
   return call;

@@ -75,7 +75,10 @@ void on_trace(const caching::TraceEntry& entry) {
 
 }  // namespace
 
-void attach_block_poison() { caching::attachAllocatorTraceTracker(on_trace); }
+// Other backends have no trackers, and their blocks no poison.
+void attach_block_poison() {
+  if (caching::get()->name() == "native") caching::attachAllocatorTraceTracker(on_trace);
+}
 
 void set_block_poison(std::uint8_t byte) { pattern = byte; }
 

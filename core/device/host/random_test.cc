@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/device/host/test_support.h"
+#include "core/emulation/control.h"
 
 namespace slotgraph::device {
 namespace {
@@ -246,6 +247,37 @@ TEST_F(Random, TheGeneratorCannotBeChangedUnderCapture) {
   EXPECT_NE(error_of([] { generator().set_offset(4); }).find("captured"), std::string::npos);
   graph->abandon();
   seed(1);
+}
+
+// Y-13: nothing keeps a generator that was registered with a graph whose capture never was, and it
+// is no graph's any more.
+TEST_F(Random, AGraphThatWasNeverCapturedLeavesItsGeneratorsAlone) {
+  at::Generator own = generator().clone();
+  const auto holders = [&] {
+    return c10::raw::intrusive_ptr::use_count(own.unsafeGetGeneratorImpl());
+  };
+  const auto before = holders();
+  for (const std::string way : {"never begun", "on the default stream", "refused by the device"}) {
+    SCOPED_TRACE(way);
+    {
+      const auto graph = make_graph();
+      graph->register_generator(own);
+      EXPECT_GT(holders(), before);
+      if (way == "on the default stream") {
+        const c10::cuda::CUDAStreamGuard on(c10::cuda::getDefaultCUDAStream());
+        EXPECT_NE(error_of([&] { graph->begin_capture(pool.id()); }).find("stream"),
+                  std::string::npos);
+      } else if (way == "refused by the device") {
+        slotgraph_emulation_fail("cudaStreamBeginCapture", 1, 0, cudaErrorMemoryAllocation);
+        EXPECT_NE(error_of([&] { graph->begin_capture(pool.id()); }), "");
+        slotgraph_emulation_clear_faults();
+        EXPECT_NE(error_of([&] { own.set_current_seed(1); }), "") << "until it is abandoned";
+      }
+    }
+    EXPECT_EQ(holders(), before);
+    EXPECT_EQ(error_of([&] { own.set_current_seed(1); }), "");
+    EXPECT_EQ(error_of([] { seed(1); }), "");
+  }
 }
 
 // Each value lies where it belongs, and means are within five standard errors.

@@ -133,6 +133,7 @@ void ReplayNode::check(const torch::autograd::variable_list& incoming) {
   context.flight.check_backward(shared->index, generation);
   check_incoming(incoming, branch.incoming, shared->index);
   if (!context.leases) return;
+  context.leases->check_outputs(shared->index);
   const FlightPlan& plan = context.flight.plan(shared->index);
   context.leases->begin_backward({plan.chunk, plan.physical_slot});
   if (plan.gradient_colour) context.leases->enter_gradient(*plan.gradient_colour);

@@ -22,8 +22,11 @@ Region region_of(const c10::Storage& storage) {
 
 std::pair<Tensors, Lease> LeaseBook::lend(const Tensors& tensors, std::string what) {
   Tensors lent = borrowed_alike(tensors, std::make_shared<Tensors>(tensors));
-  Lease lease{std::move(what), {}};
+  Lease lease{std::move(what), {}, {}};
   for (const at::Tensor& tensor : lent) {
+    if (tensor.defined())
+      lease.versions.emplace_back(tensor.unsafeGetTensorImpl()->version_counter(),
+                                  tensor._version());
     const bool known =
         std::any_of(lease.storages.begin(), lease.storages.end(), [&](const c10::Storage& storage) {
           return tensor.defined() && tensor.storage().is_alias_of(storage);
@@ -57,6 +60,16 @@ void LeaseBook::lend_outputs(int branch, int colour, Lease lease) {
   Lent& lent = outputs_[branch];
   end(std::move(lent.lease), false);
   lent = {colour, std::move(lease)};
+}
+
+void LeaseBook::check_outputs(int branch) const {
+  const auto it = outputs_.find(branch);
+  if (it == outputs_.end()) return;
+  for (const auto& [counter, version] : it->second.lease.versions) {
+    if (counter.current_version() == version) continue;
+    throw Error({"P11", it->second.lease.what, "a write before the frame's backward",
+                 "none: the frame may have saved it", "write to a clone"});
+  }
 }
 
 void LeaseBook::end_outputs(int branch) {

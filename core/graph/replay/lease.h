@@ -2,6 +2,7 @@
 #ifndef CORE_GRAPH_REPLAY_LEASE_H_
 #define CORE_GRAPH_REPLAY_LEASE_H_
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -16,6 +17,8 @@ namespace slotgraph {
 struct Lease {
   std::string what;  // for errors
   std::vector<c10::Storage> storages;
+  // Of each tensor, shared with its views: the counter of writes, and what it said at first.
+  std::vector<std::pair<c10::VariableVersion, std::uint32_t>> versions;
 };
 
 // Not thread-safe: used under the lock of its set. Work is queued on the current stream.
@@ -32,6 +35,8 @@ class LeaseBook {
 
   // Those of an earlier flight that nothing ended have lost their memory to this one.
   void lend_outputs(int branch, int colour, Lease lease);
+  // Throws Error P11 if one of them has been written since it was lent.
+  void check_outputs(int branch) const;
   void end_outputs(int branch);
   // A layer's backward begins: at a new event the gradient of the event before the last one is no
   // longer needed.

@@ -1,6 +1,8 @@
 #include "core/graph/state/allocator_settings.h"
 
 #include <c10/core/AllocatorConfig.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/util/env.h>
 
 #include <algorithm>
 #include <cctype>
@@ -52,6 +54,14 @@ std::string without_expandable_segments(const std::string& settings) {
 
 bool expandable_segments_on() {
   return c10::CachingAllocator::AcceleratorAllocatorConfig::use_expandable_segments();
+}
+
+// isEnabled() knows nothing of the environment, which the allocator reads at its first use.
+bool native_caching_on() {
+  auto* const allocator = c10::cuda::CUDACachingAllocator::get();
+  const auto set = [](const char* name) { return c10::utils::check_env(name).value_or(false); };
+  return allocator->name() == "native" && allocator->isEnabled() &&
+         !set("PYTORCH_NO_CUDA_MEMORY_CACHING") && !set("PYTORCH_NO_HIP_MEMORY_CACHING");
 }
 
 AllocatorSettingsGuard::AllocatorSettingsGuard() {

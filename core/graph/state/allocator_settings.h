@@ -27,6 +27,10 @@ class AllocatorSettingsGuard {
 
 bool expandable_segments_on();
 
+// Whether device memory comes from the native caching allocator: not if the process runs with
+// another backend, or with one that caches nothing, as the environment or a call of enable() says.
+bool native_caching_on();
+
 }  // namespace slotgraph
 
 #endif  // CORE_GRAPH_STATE_ALLOCATOR_SETTINGS_H_
