@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace slotgraph::device {
 
@@ -59,6 +60,9 @@ void synchronise();
 // Reads the device's own counters, so it counts what the caching allocator has reserved.
 MemoryInfo memory_info();
 Resources resources();
+// The newest runtime calls with arguments and results, oldest first; empty where they are not
+// logged.
+std::vector<std::string> call_log();
 // For fault injection, on a device whose calls can be observed (else Error D01). `observer` is
 // asked before every runtime call, on the calling thread, with the call's name
 // (core/trace/calls.h): another result than 0 becomes the call's error, and the call does not run.

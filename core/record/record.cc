@@ -12,7 +12,7 @@
 namespace slotgraph {
 namespace {
 
-constexpr std::array kVerdicts = {"holds", "violated", "unknown"};
+constexpr std::array kVerdicts = {"holds", "violated", "unknown", "flaky"};
 
 }  // namespace
 
@@ -67,7 +67,8 @@ Record record_from_json(const nlohmann::json& json, const std::string& where) {
   record.wrapped = reader.field("wrapped").boolean();
   record.mixed = reader.field("mixed").boolean();
   record.equal_tokens = reader.field("equal_tokens").boolean();
-  const std::string verdict = reader.field("verdict").choice({"holds", "violated", "unknown"});
+  const std::string verdict =
+      reader.field("verdict").choice({"holds", "violated", "unknown", "flaky"});
   for (std::size_t i = 0; i < kVerdicts.size(); ++i) {
     if (verdict == kVerdicts[i]) record.verdict = static_cast<Verdict>(i);
   }
@@ -100,8 +101,9 @@ void Summary::add(Record record) {
   mixed_and_wrapped += record.mixed && record.wrapped;
   equal_tokens += record.equal_tokens;
   holds += record.verdict == Verdict::kHolds;
-  violated += record.verdict == Verdict::kViolated;
+  violated += record.verdict == Verdict::kViolated || record.verdict == Verdict::kFlaky;
   unknown += record.verdict == Verdict::kUnknown;
+  flaky += record.verdict == Verdict::kFlaky;
   for (std::size_t i = 0; i < Counters::kNames.size(); ++i)
     *counters.fields()[i] += *record.counters.fields()[i];
 }
@@ -116,6 +118,7 @@ nlohmann::json to_json(const Summary& summary) {
       {"mixed_and_wrapped", summary.mixed_and_wrapped},
       {"equal_tokens", summary.equal_tokens},
       {"different_tokens", summary.cases - summary.equal_tokens},
+      {"flaky", summary.flaky},
       {"verdicts",
        {{"holds", summary.holds}, {"violated", summary.violated}, {"unknown", summary.unknown}}}};
   Counters counters = summary.counters;

@@ -11,7 +11,8 @@
 
 namespace slotgraph {
 
-enum class Verdict { kHolds, kViolated, kUnknown };
+// kFlaky: it failed, and not again in the same way in a fresh process.
+enum class Verdict { kHolds, kViolated, kUnknown, kFlaky };
 std::string to_string(Verdict verdict);
 
 // One difference or broken promise.
@@ -51,7 +52,8 @@ struct Record {
   bool equal_tokens = false;
   Verdict verdict = Verdict::kUnknown;
   std::vector<Finding> findings;
-  std::string case_file;  // of a case that does not hold
+  std::string case_file;     // of a case that does not hold
+  std::string repro_folder;  // its reproducer
   Counters counters;
 };
 
@@ -70,8 +72,9 @@ struct Summary {
   std::uint64_t mixed_and_wrapped = 0;
   std::uint64_t equal_tokens = 0;
   std::uint64_t holds = 0;
-  std::uint64_t violated = 0;
+  std::uint64_t violated = 0;  // flaky ones too
   std::uint64_t unknown = 0;
+  std::uint64_t flaky = 0;
   Counters counters;
 
   void add(Record record);

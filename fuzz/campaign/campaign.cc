@@ -17,6 +17,7 @@
 #include "core/files.h"
 #include "fuzz/execute/execute.h"
 #include "fuzz/process/process.h"
+#include "fuzz/repro/reproducer.h"
 
 namespace slotgraph::fuzz {
 namespace {
@@ -138,10 +139,28 @@ class Campaign {
           fmt::format("{}/cases/{}-{}.json", options_.out, options_.seed, record.index);
       write_file(record.case_file, to_json(generated.value).dump(1) + "\n");
       clear_progress();
+      confirm_failure(record, generated.value);
       print_failure(record);
     }
     worker.records.append(to_json(record).dump());
     summary_.add(std::move(record));
+  }
+
+  // A failure is run again, in a process of its own, before it is reported.
+  void confirm_failure(Record& record, const Case& value) {
+    constexpr int most = 20;
+    if (++failures_ > most) return;
+    const Observation seen = record.verdict == Verdict::kUnknown
+                                 ? Observation{record.verdict, "process", {}}
+                                 : observation_of(record);
+    const std::string folder =
+        fmt::format("{}/repro/{}-{}", options_.out, options_.seed, record.index);
+    const Observation again = confirm("fuzz/repro/repro", folder, {{value, "", {}}, seen});
+    record.repro_folder = folder;
+    if (again.signature.starts_with(seen.signature)) return;
+    if (record.verdict == Verdict::kViolated) record.verdict = Verdict::kFlaky;
+    record.findings.push_back({"again", "all", "a second run in a fresh process",
+                               again.signature.empty() ? "held" : again.signature});
   }
 
   void clear_progress() const {
@@ -216,6 +235,7 @@ class Campaign {
   bool terminal_ = ::isatty(STDERR_FILENO) == 1;
   double shown_ = 0;
   bool internal_error_ = false;
+  int failures_ = 0;
 };
 
 }  // namespace
@@ -247,6 +267,8 @@ void print_failure(const Record& record) {
   }
   fmt::print("  case file: {}\n  reproduce: bazel run //fuzz:campaign -- --case {}\n",
              record.case_file, record.case_file);
+  if (!record.repro_folder.empty())
+    fmt::print("  smaller:   bazel run //fuzz:shrink -- {}\n", record.repro_folder);
   std::fflush(stdout);
 }
 

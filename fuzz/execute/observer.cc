@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/device/device.h"
+#include "core/digest.h"
 
 namespace slotgraph::fuzz {
 namespace {
@@ -34,6 +35,14 @@ void Observer::flush() {
   pending_.clear();
   pending_bytes_ = 0;
 }
+
+namespace {
+
+std::string_view bytes_view(const at::Tensor& tensor) {
+  return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
+}
+
+}  // namespace
 
 void TruthComparer::report(std::string where, std::string what) {
   if (++differences_ <= kMostFindings)
@@ -69,10 +78,11 @@ void TruthComparer::take(std::string key, at::Tensor bytes) {
     first = i;
     ++count;
   }
-  report(key, fmt::format("first differing byte {} of {} (element {}): found {:#04x}, expected "
-                          "{:#04x}; {} bytes differ",
-                          first, bytes.nbytes(), first / bytes.itemsize(), found[first],
-                          want[first], count));
+  report(key,
+         fmt::format("first differing byte {} of {} (element {}): found {:#04x}, expected "
+                     "{:#04x}; {} bytes differ; SHA-256 found {:.16}, expected {:.16}",
+                     first, bytes.nbytes(), first / bytes.itemsize(), found[first], want[first],
+                     count, sha256(bytes_view(bytes)), sha256(bytes_view(expected))));
 }
 
 std::vector<Finding> TruthComparer::findings() {

@@ -1,7 +1,6 @@
 #include "fuzz/sweep/runner.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,16 +8,14 @@
 #include <csignal>
 #include <deque>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <set>
-#include <sstream>
 
 #include "core/exit_code.h"
 #include "core/files.h"
 #include "core/json_reader.h"
-#include "fuzz/process/process.h"
+#include "fuzz/process/child.h"
 #include "fuzz/sweep/result.h"
 #include "fuzz/sweep/worker.h"
 
@@ -37,80 +34,10 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::string read_text(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 struct Task {
   std::string mode;
   std::optional<Injection> injection;  // none: list the points
   bool last = false;                   // beyond the last call of its point: nothing may fire
-};
-
-// One child process and what it is doing.
-class Worker {
- public:
-  Worker(std::vector<std::string> command, std::string error_file)
-      : command_(std::move(command)), error_file_(std::move(error_file)) {}
-
-  void give(const Task& task) {
-    if (!process_) process_ = std::make_unique<Process>(command_, error_file_);
-    task_ = task;
-    stack_.clear();
-    fired_ = 0;
-    since_ = Clock::now();
-    nlohmann::json request{{"mode", task.mode}, {"injection", nullptr}};
-    if (task.injection) request["injection"] = to_json(*task.injection);
-    process_->write_line(request.dump());
-  }
-  bool idle() const { return !task_; }
-  const Task& task() const { return *task_; }
-  int output() const { return process_->output(); }
-  double seconds() const { return seconds_since(since_); }
-
-  struct Answer {
-    nlohmann::json json;  // null: the process ended
-    int code = 0;
-    std::vector<std::string> stack;
-    std::string errors;
-    int fired = 0;
-  };
-  // The answer to the task, once it is there.
-  std::optional<Answer> answer() {
-    std::vector<std::string> lines;
-    const bool open = process_->read_lines(lines);
-    std::optional<Answer> result;
-    for (const std::string& line : lines) {
-      nlohmann::json json = nlohmann::json::parse(line);
-      if (json.contains("fires")) {
-        stack_ = json["fires"].get<std::vector<std::string>>();
-        ++fired_;
-      } else {
-        result = Answer{std::move(json), 0, stack_, "", fired_};
-        task_.reset();
-      }
-    }
-    if (!open) {
-      const int code = process_->wait();
-      process_.reset();
-      if (task_) result = Answer{nullptr, code, stack_, read_text(error_file_), fired_};
-      task_.reset();
-    }
-    return result;
-  }
-  void kill() { process_->kill(); }
-
- private:
-  std::vector<std::string> command_;
-  std::string error_file_;
-  std::unique_ptr<Process> process_;
-  std::optional<Task> task_;
-  std::vector<std::string> stack_;
-  int fired_ = 0;
-  Clock::time_point since_;
 };
 
 class Sweep {
@@ -122,8 +49,7 @@ class Sweep {
     std::vector<std::string> command{program, "--worker"};
     if (!options.case_file.empty()) command.push_back(options.case_file);
     for (int i = 0; i < options.jobs; ++i) {
-      workers_.push_back(
-          std::make_unique<Worker>(command, fmt::format("{}/worker-{}.stderr", options.out, i)));
+      workers_.push_back({Child(command, fmt::format("{}/worker-{}.stderr", options.out, i)), {}});
     }
     for (const Point& point : match_points(options.points)) wanted_.insert(point);
   }
@@ -156,27 +82,29 @@ class Sweep {
   // Gives work and takes one round of answers; false when all is done.
   bool step() {
     if (stop_signal) tasks_.clear(), summary_.ended = false;
-    for (const auto& worker : workers_) {
-      if (!worker->idle() || tasks_.empty()) continue;
-      worker->give(tasks_.front());
-      tasks_.pop_front();
+    std::vector<Child*> busy;
+    for (Worker& worker : workers_) {
+      if (worker.child.idle() && !tasks_.empty()) {
+        worker.task = tasks_.front();
+        tasks_.pop_front();
+        nlohmann::json request{{"mode", worker.task.mode}, {"injection", nullptr}};
+        if (worker.task.injection) request["injection"] = to_json(*worker.task.injection);
+        worker.child.give(request);
+      }
+      if (!worker.child.idle()) busy.push_back(&worker.child);
     }
-    std::vector<pollfd> outputs;
-    for (const auto& worker : workers_)
-      if (!worker->idle()) outputs.push_back({worker->output(), POLLIN, 0});
-    if (outputs.empty()) return false;
-    ::poll(outputs.data(), outputs.size(), 500);
-    for (const auto& worker : workers_) {
-      if (worker->idle()) continue;
-      const Task task = worker->task();
-      const bool late = worker->seconds() > kPatience;
-      if (late) worker->kill();
-      if (const auto answer = worker->answer()) take(task, *answer, late);
+    if (busy.empty()) return false;
+    wait_for_output(busy);
+    for (Worker& worker : workers_) {
+      if (worker.child.idle()) continue;
+      const bool late = worker.child.seconds() > kPatience;
+      if (late) worker.child.kill();
+      if (const auto answer = worker.child.answer()) take(worker.task, *answer, late);
     }
     return true;
   }
 
-  void take(const Task& task, const Worker::Answer& answer, bool late) {
+  void take(const Task& task, const Child::Answer& answer, bool late) {
     if (!task.injection) {
       if (answer.json.is_null() || !answer.json["findings"].empty()) {
         broken_ = fmt::format("the case does not hold without any failure, in mode {}:\n{}{}",
@@ -192,22 +120,28 @@ class Sweep {
     result.mode = task.mode;
     result.injection = *task.injection;
     if (!late) result = result_of(task, answer);
-    result.fired = answer.fired;
+    result.fired = static_cast<int>(answer.notes.size());
     add(task, std::move(result));
   }
 
-  Result result_of(const Task& task, const Worker::Answer& answer) const {
+  Result result_of(const Task& task, const Child::Answer& answer) const {
+    const auto stack = answer.notes.empty() ? std::vector<std::string>()
+                                            : answer.notes.back().get<std::vector<std::string>>();
     const Injection& injection = *task.injection;
     if (answer.json.is_null())
-      return judge_end(task.mode, injection, answer.code, answer.errors, answer.stack, table_);
+      return judge_end(task.mode, injection, answer.code, answer.errors, stack, table_);
     const nlohmann::json& trial = answer.json["trial"];
-    Result result{task.mode,          injection,
-                  Outcome::kAbsorbed, Verdict::kHolds,
-                  trial["error"],     trial["findings"].get<std::vector<std::string>>(),
-                  answer.stack,       answer.fired};
+    Result result{task.mode,
+                  injection,
+                  Outcome::kAbsorbed,
+                  Verdict::kHolds,
+                  trial["error"],
+                  trial["findings"].get<std::vector<std::string>>(),
+                  stack,
+                  static_cast<int>(answer.notes.size())};
     if (!result.error.empty()) result.outcome = Outcome::kRecovered;
     if (injection.fault == Fault::kSticky) result.outcome = Outcome::kSticky;
-    if (answer.fired == 0) result.outcome = Outcome::kNotReached;
+    if (result.fired == 0) result.outcome = Outcome::kNotReached;
     if (!result.findings.empty()) result.verdict = Verdict::kViolated;
     return result;
   }
@@ -286,9 +220,9 @@ class Sweep {
       summary_.exhausted += !again;
       return;
     }
-    Task next = task;
-    ++next.injection->second;
-    tasks_.push_front(next);
+    Injection next = result.injection;
+    ++next.second;
+    tasks_.push_front({task.mode, next, false});
   }
 
   void print_failure(const Result& result) {
@@ -347,7 +281,11 @@ class Sweep {
   const SweepOptions& options_;
   FatalTable table_;
   LineFile trials_;
-  std::vector<std::unique_ptr<Worker>> workers_;
+  struct Worker {
+    Child child;
+    Task task;
+  };
+  std::deque<Worker> workers_;
   std::set<Point> wanted_;
   std::deque<Task> tasks_;
   SweepSummary summary_;

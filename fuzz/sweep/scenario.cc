@@ -27,13 +27,14 @@ GraphModule announcing(const GraphModule& module) {
 }
 
 Case make_case(const std::string& name, const PipelineShape& shape, std::vector<int> layers,
-               int microbatches, const std::vector<std::string>& blocks) {
+               int ring, int microbatches, const std::vector<std::string>& blocks) {
   PlanRequest request;
   request.name = name;
   request.shape = shape;
   request.layers_per_chunk = std::move(layers);
   request.cp_sizes = {2, 1};
   request.counts = {microbatches};
+  request.ring_length = ring;
   Case value;
   value.seed = 1;
   value.plan = make_plan(request);
@@ -62,18 +63,26 @@ struct Dropped {
 
 }  // namespace
 
+Mode mode_from_name(const std::string& name) {
+  return name == "arena"        ? Mode::kArena
+         : name == "checkpoint" ? Mode::kCheckpoint
+         : name == "native"     ? Mode::kNative
+                                : Mode::kPlacement;
+}
+
 Case reference_case() {
   PipelineShape shape;
   shape.pipeline_size = 2;
   shape.virtual_stages = 2;
-  shape.microbatch_group_size = 4;
-  return make_case("reference", shape, {2, 2}, 8, {"mlp", "two_inputs", "dropout", "running_mean"});
+  shape.microbatch_group_size = 2;
+  return make_case("reference", shape, {2, 2}, 4, 8,
+                   {"mlp", "two_inputs", "dropout", "running_mean"});
 }
 
 Case other_case() {
   PipelineShape shape;
   shape.pipeline_size = 2;
-  return make_case("other", shape, {1}, 4, {"add_inputs"});
+  return make_case("other", shape, {1}, 0, 4, {"add_inputs"});
 }
 
 Subject::Subject(Case value) : case_(std::move(value)), model_(case_), samples_(model_.samples()) {

@@ -22,8 +22,9 @@ std::string bytes_of(const at::Tensor& tensor) {
   return {static_cast<const char*>(there.const_data_ptr()), there.nbytes()};
 }
 
-// Every segment and block of every pool: where, of which pool, in which state.
-std::string topology() {
+}  // namespace
+
+std::string allocator_topology() {
   std::string text;
   for (const caching::SegmentInfo& segment : caching::snapshot().segments) {
     text += fmt::format("{}:{}/{} {:#x}+{}", segment.device, segment.owner_private_pool_id.first,
@@ -34,8 +35,6 @@ std::string topology() {
   }
   return text;
 }
-
-}  // namespace
 
 StateSnapshot StateSnapshot::take(const std::vector<GraphModule>& modules) {
   device::synchronise();
@@ -49,7 +48,7 @@ StateSnapshot StateSnapshot::take(const std::vector<GraphModule>& modules) {
   put("allocated bytes", stats.allocated_bytes[0].current);
   put("active bytes", stats.active_bytes[0].current);
   put("reserved bytes", stats.reserved_bytes[0].current);
-  put("segments and blocks", topology());
+  put("segments and blocks", allocator_topology());
   put("free device memory", device::memory_info().free_bytes);
   const device::Resources resources = device::resources();
   put("graphs", resources.graphs);

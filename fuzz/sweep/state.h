@@ -26,6 +26,10 @@ class StateSnapshot {
   std::map<std::string, std::string> values_;
 };
 
+// Every segment of every pool, one a line: device, pool, address, size, and its blocks with their
+// sizes, `a` allocated, `p` freed and waiting for an event, `f` free.
+std::string allocator_topology();
+
 // SHA-256 of the bytes of all parameters and buffers, and of the default generator's state.
 std::string contents_digest(const std::vector<GraphModule>& modules);
 

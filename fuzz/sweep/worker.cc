@@ -17,13 +17,6 @@
 namespace slotgraph::fuzz {
 namespace {
 
-Mode mode_of(const std::string& name) {
-  return name == "arena"        ? Mode::kArena
-         : name == "checkpoint" ? Mode::kCheckpoint
-         : name == "native"     ? Mode::kNative
-                                : Mode::kPlacement;
-}
-
 void answer(const nlohmann::json& json) {
   fmt::print("{}\n", json.dump());
   std::fflush(stdout);
@@ -71,12 +64,11 @@ void run_trial(Operation operation, const Injection& injection) {
   // Nothing can be asked of a device that is lost.
   if (sticky) operation.contracts.clear();
   Trial trial = try_once(operation, injection, [](const std::vector<std::string>& stack) {
-    answer({{"fires", stack}});
+    answer({{"note", stack}});
   });
   if (sticky && trial.fired > 0 && trial.error.empty())
     trial.findings.emplace_back("error: the device was lost, and the operation came to its end");
-  answer(
-      {{"trial", {{"fired", trial.fired}, {"error", trial.error}, {"findings", trial.findings}}}});
+  answer({{"trial", {{"error", trial.error}, {"findings", trial.findings}}}});
   if (sticky && trial.fired > 0) ::_exit(kHolds);
 }
 
@@ -95,7 +87,7 @@ int run_sweep_worker(const Case& value) {
     const nlohmann::json request = nlohmann::json::parse(line);
     const std::string mode = request.at("mode");
     auto& scenario = scenarios[mode];
-    if (!scenario) scenario = std::make_unique<Scenario>(value, mode_of(mode));
+    if (!scenario) scenario = std::make_unique<Scenario>(value, mode_from_name(mode));
     const Operation operation = scenario->operation();
     if (request.at("injection").is_null()) {
       list_points(operation, table);

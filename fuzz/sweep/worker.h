@@ -1,8 +1,8 @@
 // The process in which things fail. It reads one JSON line for each request and answers with lines:
 //   {"mode": M, "injection": null}  the points that a run without failure reaches:
 //       {"points": [{"point", "phase", "classes": [{"class", "count", "picks"}]}], "findings"}
-//   {"mode": M, "injection": I}     one trial: {"fires": [call stack]} before each failure, then
-//       {"trial": {"fired", "error", "findings"}}
+//   {"mode": M, "injection": I}     one trial: {"note": [call stack]} before each failure, then
+//       {"trial": {"error", "findings"}}
 #ifndef FUZZ_SWEEP_WORKER_H_
 #define FUZZ_SWEEP_WORKER_H_
 

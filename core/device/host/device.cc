@@ -66,6 +66,16 @@ Resources resources() {
           .last_error = static_cast<int>(cudaPeekAtLastError())};
 }
 
+std::vector<std::string> call_log() {
+  std::vector<std::string> lines;
+  slotgraph_emulation_read_log(
+      [](const char* text, void* context) {
+        static_cast<std::vector<std::string>*>(context)->emplace_back(text);
+      },
+      &lines);
+  return lines;
+}
+
 void observe_calls(int (*observer)(const char* call, void* context), void* context) {
   slotgraph_emulation_observe(observer, context);
 }

@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/clone.h>
 #include <ATen/ops/empty.h>
+#include <c10/cuda/CUDAFunctions.h>
 #include <fmt/format.h>
 #include <torch/nn/module.h>
 
@@ -147,6 +148,16 @@ GeneratorGuard::~GeneratorGuard() {
       generator.set_state(state);
     }
   });
+}
+
+CurrentStreamGuard::CurrentStreamGuard(c10::cuda::CUDAStream stream)
+    : before_(c10::cuda::getCurrentCUDAStream(stream.device_index())) {
+  c10::cuda::setCurrentCUDAStream(stream);
+}
+
+CurrentStreamGuard::~CurrentStreamGuard() {
+  restore_or_end("the current device", [&] { c10::cuda::set_device(before_.device_index()); });
+  c10::cuda::setCurrentCUDAStream(before_);
 }
 
 ProcessStateGuard::Idle::Idle() { device::synchronise(); }

@@ -4,7 +4,7 @@
 
 #include <ATen/core/Generator.h>
 #include <ATen/core/grad_mode.h>
-#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
 
 #include <vector>
 
@@ -74,6 +74,19 @@ class GeneratorGuard {
   std::vector<std::pair<at::Generator, at::Tensor>> states_;
 };
 
+// Makes a stream of the current device the current one; the destructor restores stream and device.
+// c10's own guard ends the process if a runtime call fails in its destructor.
+class CurrentStreamGuard {
+ public:
+  explicit CurrentStreamGuard(c10::cuda::CUDAStream stream);
+  ~CurrentStreamGuard();
+  CurrentStreamGuard(const CurrentStreamGuard&) = delete;
+  CurrentStreamGuard& operator=(const CurrentStreamGuard&) = delete;
+
+ private:
+  c10::cuda::CUDAStream before_;
+};
+
 // All of it, on the stream for captures, with gradients enabled; undone in reverse order.
 // The device is idle when it is made and when it is gone.
 class ProcessStateGuard {
@@ -89,7 +102,7 @@ class ProcessStateGuard {
     ~Idle();
   };
   AllocatorSettingsGuard settings_;  // before anything is allocated
-  c10::cuda::CUDAStreamGuard stream_;
+  CurrentStreamGuard stream_;
   at::AutoGradMode grad_{true};
   Idle idle_;
   ModuleStateGuard modules_;

@@ -89,8 +89,7 @@ namespace {
 // queue until a later backward comes to them. Nodes come by descending sequence number: this one is
 // last.
 struct LastNode final : torch::autograd::Node {
-  explicit LastNode(torch::autograd::edge_list&& next)
-      : Node(/*sequence_nr=*/0, std::move(next)) {}
+  explicit LastNode(torch::autograd::edge_list&& next) : Node(/*sequence_nr=*/0, std::move(next)) {}
   torch::autograd::variable_list apply(torch::autograd::variable_list&& incoming) override {
     return std::move(incoming);
   }

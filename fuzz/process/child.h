@@ -1,0 +1,55 @@
+// A child process that is given JSON lines and answers with JSON lines, and may die of what it is
+// given.
+#ifndef FUZZ_PROCESS_CHILD_H_
+#define FUZZ_PROCESS_CHILD_H_
+
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fuzz/process/process.h"
+
+namespace slotgraph::fuzz {
+
+// Started with the first request, and again after it has ended. One request at a time.
+class Child {
+ public:
+  // Its standard error goes to the file.
+  Child(std::vector<std::string> command, std::string error_file)
+      : command_(std::move(command)), error_file_(std::move(error_file)) {}
+
+  void give(const nlohmann::json& request);
+  bool idle() const { return !busy_; }
+  int output() const { return process_->output(); }  // to poll while it is busy
+  double seconds() const;                            // since the request
+  void kill() { process_->kill(); }
+
+  struct Answer {
+    nlohmann::json json;                // null: the process ended instead
+    int code = 0;                       // then: exit code, or 128 + signal
+    std::string errors;                 // then: its standard error
+    std::vector<nlohmann::json> notes;  // lines before the answer: {"note": ..}
+  };
+  // The answer, once it is there.
+  std::optional<Answer> answer();
+  // Waits for it; a child that takes longer is killed.
+  Answer wait_for_answer(double patience_seconds);
+
+ private:
+  std::vector<std::string> command_;
+  std::string error_file_;
+  std::unique_ptr<Process> process_;
+  bool busy_ = false;
+  std::vector<nlohmann::json> notes_;
+  std::chrono::steady_clock::time_point since_;
+};
+
+// Waits until one of the busy ones has something to say, or for half a second.
+void wait_for_output(const std::vector<Child*>& children);
+
+}  // namespace slotgraph::fuzz
+
+#endif  // FUZZ_PROCESS_CHILD_H_

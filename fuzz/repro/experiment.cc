@@ -1,0 +1,126 @@
+#include "fuzz/repro/experiment.h"
+
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <fmt/format.h>
+
+#include <cctype>
+
+#include "core/device/device.h"
+#include "fuzz/execute/execute.h"
+#include "fuzz/sweep/scenario.h"
+
+namespace slotgraph::fuzz {
+namespace {
+
+std::string until(const std::string& text, const char* end) {
+  return text.substr(0, text.find(end));
+}
+
+// A rule of ours is the kind of the error; of other errors it is the first line.
+std::string kind_of_error(const std::string& text) {
+  const std::size_t rule = text.find('[');
+  const std::size_t end = text.find(']', rule);
+  if (rule == 0 && end != std::string::npos) return text.substr(0, end + 1);
+  return without_numbers(until(text, "\n"));
+}
+
+// The last part of a place names the tensor.
+std::string kind_of_tensor(const std::string& where) {
+  const std::size_t comma = where.rfind(", ");
+  return without_numbers(comma == std::string::npos ? where : where.substr(comma + 2));
+}
+
+std::string signature_of(const Finding& finding) {
+  const bool error = finding.property == "error";
+  return fmt::format("{}, {}, {}", finding.property, finding.execution,
+                     error ? kind_of_error(finding.what) : kind_of_tensor(finding.where));
+}
+
+}  // namespace
+
+nlohmann::json to_json(const Experiment& experiment) {
+  nlohmann::json json{
+      {"case", to_json(experiment.value)}, {"mode", experiment.mode}, {"injection", nullptr}};
+  if (experiment.injection) json["injection"] = to_json(*experiment.injection);
+  return json;
+}
+
+Experiment experiment_from_json(const JsonReader& reader) {
+  reader.allow_only({"case", "mode", "injection"});
+  Experiment experiment{case_from_json(reader.field("case")), reader.field("mode").text(), {}};
+  if (reader.field("injection").is_null()) return experiment;
+  experiment.injection = injection_from_json(reader.field("injection"));
+  (void)reader.field("mode").choice({"placement", "arena", "checkpoint", "native"});
+  return experiment;
+}
+
+nlohmann::json to_json(const Observation& observation) {
+  return {{"verdict", to_string(observation.verdict)},
+          {"signature", observation.signature},
+          {"findings", observation.findings}};
+}
+
+Observation observation_from_json(const nlohmann::json& json) {
+  const std::string verdict = json.at("verdict");
+  return {verdict == "holds" ? Verdict::kHolds : Verdict::kViolated, json.at("signature"),
+          json.at("findings")};
+}
+
+Observation observation_of(const Record& record) {
+  Observation observation{record.verdict, "", {}};
+  for (const Finding& finding : record.findings) {
+    if (observation.signature.empty()) observation.signature = signature_of(finding);
+    observation.findings.push_back(fmt::format("{}, {}: {}: {}", finding.property,
+                                               finding.execution, finding.where, finding.what));
+  }
+  return observation;
+}
+
+Observation observation_of(const std::string& mode, const Injection& injection,
+                           const std::vector<std::string>& findings) {
+  if (findings.empty()) return {Verdict::kHolds, "", {}};
+  return {
+      Verdict::kViolated,
+      fmt::format("{}, {}, {} {}{}", until(findings.front(), ":"), mode, to_string(injection.point),
+                  to_string(injection.fault), injection.second > 0 ? ", pair" : ""),
+      findings};
+}
+
+Observation observe(const Experiment& experiment) {
+  device::initialise();
+  if (!experiment.injection) return observation_of(execute(experiment.value));
+  const c10::cuda::CUDAStreamGuard stream(c10::cuda::getStreamFromPool());
+  Scenario scenario(experiment.value, mode_from_name(experiment.mode));
+  const Trial trial = try_once(scenario.operation(), *experiment.injection);
+  return observation_of(experiment.mode, trial.injection, trial.findings);
+}
+
+Observation observation_of_end(int code, const std::string& errors) {
+  const std::string last = until(errors, "\n");
+  return {Verdict::kViolated,
+          fmt::format("process, code {}, {}", code, without_numbers(last)),
+          {fmt::format("the process ended with code {}: {}", code, last)}};
+}
+
+std::string without_numbers(const std::string& text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool hexadecimal = text.compare(i, 2, "0x") == 0;
+    const bool digit = std::isdigit(static_cast<unsigned char>(text[i])) != 0;
+    if (!digit) {
+      result += text[i];
+      continue;
+    }
+    if (hexadecimal) i += 2;
+    const auto part = [&](char c) {
+      return hexadecimal ? std::isxdigit(static_cast<unsigned char>(c)) != 0
+                         : std::isdigit(static_cast<unsigned char>(c)) != 0;
+    };
+    while (i + 1 < text.size() && part(text[i + 1])) ++i;
+    result += '#';
+  }
+  return result;
+}
+
+}  // namespace slotgraph::fuzz

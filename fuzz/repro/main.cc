@@ -1,0 +1,61 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+
+#include "core/exit_code.h"
+#include "core/files.h"
+#include "fuzz/process/program.h"
+#include "fuzz/repro/reproducer.h"
+
+namespace slotgraph::fuzz {
+namespace {
+
+int judge(const std::string& folder, const Reproducer& reproducer, const Observation& found) {
+  const std::string& expected = reproducer.observation.signature;
+  fmt::print("expected: {}\nfound:    {}\n", expected,
+             found.signature.empty() ? "nothing: it holds" : found.signature);
+  for (const std::string& finding : found.findings) fmt::print("  {}\n", finding);
+  if (found.verdict == Verdict::kHolds) {
+    fmt::print("not reproduced\n");
+    return kHolds;
+  }
+  fmt::print("{}\nsmaller: bazel run //fuzz:shrink -- {}\n",
+             found.signature == expected ? "reproduced" : "another failure than the recorded one",
+             folder);
+  return kViolated;
+}
+
+int run(int argc, char** argv) {
+  std::string folder;
+  bool observer = false;
+  CLI::App app("Runs a reproducer again: a folder that the campaign or the sweep has written.",
+               "repro");
+  app.footer(
+      "Example:\n  bazel run //fuzz:repro -- slotgraph-out/repro/1-17\n"
+      "Exit codes: 0 the failure is gone, 1 it is there (or another one), 64 wrong flag or folder, "
+      "70 internal\n"
+      "error, 74 a file cannot be written.");
+  app.add_option("folder", folder, "folder of the reproducer");
+  app.add_flag("--observe", observer)->group("");
+  try {
+    app.parse(argc, argv);
+    if (!observer && folder.empty()) throw CLI::RequiredError("folder");
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kHolds : kUsage;
+  }
+  enter_data_folder();
+  if (observer) return run_observer();
+  folder = from_caller(folder);
+  const Reproducer reproducer = read_reproducer(folder);
+  const Observation found = observe_in_child(std::filesystem::read_symlink("/proc/self/exe"),
+                                             folder, reproducer.experiment, "");
+  return judge(folder, reproducer, found);
+}
+
+}  // namespace
+}  // namespace slotgraph::fuzz
+
+int main(int argc, char** argv) {
+  return slotgraph::fuzz::run_program("repro", argc, argv, slotgraph::fuzz::run);
+}

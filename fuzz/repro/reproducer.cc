@@ -1,0 +1,155 @@
+#include "fuzz/repro/reproducer.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <iostream>
+
+#include "core/device/device.h"
+#include "core/error.h"
+#include "core/exit_code.h"
+#include "core/files.h"
+#include "fuzz/repro/version.h"
+#include "fuzz/sweep/state.h"
+
+namespace slotgraph::fuzz {
+namespace {
+
+constexpr int kReproducerSchema = 1;
+constexpr double kPatience = 300;  // seconds for one run
+
+constexpr const char* kTest = R"(// Fails as long as the failure of this folder is there.
+#include <gtest/gtest.h>
+
+#include "core/json_reader.h"
+#include "fuzz/repro/experiment.h"
+
+namespace slotgraph::fuzz {{
+namespace {{
+
+constexpr const char* kExperiment = R"json({})json";
+
+TEST(Reproducer, Holds) {{
+  const nlohmann::json json = parse_json(kExperiment, "kExperiment");
+  const Observation found = observe(experiment_from_json(JsonReader(json, "kExperiment")));
+  EXPECT_EQ(found.signature, "") << nlohmann::json(found.findings).dump(1);
+}}
+
+}}  // namespace
+}}  // namespace slotgraph::fuzz
+)";
+
+constexpr const char* kBuild = R"(cc_test(
+    name = "reproducer_test",
+    srcs = ["reproducer_test.cc"],
+    deps = [
+        "//core/device",  # first: its runtime library must win over the wheel's
+        "//core:json_reader",
+        "//fuzz/repro:experiment",
+        "//third_party:gtest_main",
+    ],
+)
+)";
+
+constexpr const char* kScript = R"sh(#!/bin/sh
+# Run this anywhere inside a clone of slotgraph.
+folder=$(dirname "$(realpath "$0")")
+exec bazel run //fuzz:repro -- "$folder" "$@"
+)sh";
+
+nlohmann::json manifest_of(const Reproducer& reproducer) {
+  const device::Capabilities device = device::capabilities();
+  const Experiment& experiment = reproducer.experiment;
+  return {{"schema", kReproducerSchema},
+          {"slotgraph", kVersion},
+          {"device", {{"name", device.name}, {"instruction_set", device.instruction_set}}},
+          {"seed", experiment.value.seed},
+          {"case_digest", digest(experiment.value)},
+          {"observation", to_json(reproducer.observation)}};
+}
+
+}  // namespace
+
+void write_reproducer(const std::string& folder, const Reproducer& reproducer) {
+  const std::string experiment = to_json(reproducer.experiment).dump(1);
+  write_file(folder + "/experiment.json", experiment + "\n");
+  write_file(folder + "/manifest.json", manifest_of(reproducer).dump(1) + "\n");
+  write_file(folder + "/reproducer_test.cc", fmt::format(fmt::runtime(kTest), experiment));
+  write_file(folder + "/BUILD", kBuild);
+  write_file(folder + "/repro.sh", kScript);
+  std::filesystem::permissions(folder + "/repro.sh", std::filesystem::perms::owner_exec,
+                               std::filesystem::perm_options::add);
+}
+
+Reproducer read_reproducer(const std::string& folder) {
+  const std::string path = folder + "/manifest.json";
+  const nlohmann::json manifest = read_json_file(path);
+  const JsonReader reader(manifest, path);
+  const std::int64_t schema = reader.field("schema").integer();
+  if (schema != kReproducerSchema) {
+    throw Error({"F01", path + "/schema", fmt::to_string(schema), fmt::to_string(kReproducerSchema),
+                 "use the version of slotgraph that wrote the folder"});
+  }
+  if (const std::string version = reader.field("slotgraph").text(); version != kVersion) {
+    throw Error(
+        {"F06", path + "/slotgraph", "version " + version,
+         std::string("version ") + kVersion + ", which is this one",
+         "check out the sources of that version to see the failure again; to ask whether this "
+         "version has it, set the field to this version"});
+  }
+  const nlohmann::json json = read_json_file(folder + "/experiment.json");
+  const JsonReader observation = reader.field("observation");
+  Observation observed;
+  observed.verdict = Verdict::kViolated;
+  observed.signature = observation.field("signature").text();
+  for (const JsonReader& finding : observation.field("findings").elements())
+    observed.findings.push_back(finding.text());
+  return {experiment_from_json(JsonReader(json, folder + "/experiment.json")), observed};
+}
+
+Observation observe_in_child(const std::string& program, const std::string& folder,
+                             const Experiment& experiment, const std::string& record) {
+  const std::string file = folder + "/run.json";
+  write_file(file, to_json(experiment).dump());
+  Child child({program, "--observe"}, folder + "/run.stderr");
+  child.give({{"experiment", file}, {"record", record}});
+  const Child::Answer answer = child.wait_for_answer(kPatience);
+  std::filesystem::remove(file);
+  return answer.json.is_null() ? observation_of_end(answer.code, answer.errors)
+                               : observation_from_json(answer.json);
+}
+
+Observation confirm(const std::string& program, const std::string& folder,
+                    const Reproducer& failure) {
+  std::filesystem::create_directories(folder);
+  Observation again = observe_in_child(program, folder, failure.experiment, folder);
+  Reproducer written = failure;
+  if (!again.signature.starts_with(failure.observation.signature)) {
+    written.observation.verdict = Verdict::kFlaky;
+    written.observation.findings.push_back(
+        again.signature.empty() ? "a second run in a fresh process held"
+                                : "a second run in a fresh process found: " + again.signature);
+  }
+  write_reproducer(folder, written);
+  return again;
+}
+
+int run_observer() {
+  for (std::string line; std::getline(std::cin, line);) {
+    const nlohmann::json request = nlohmann::json::parse(line);
+    const std::string file = request.at("experiment"), record = request.at("record");
+    const nlohmann::json json = read_json_file(file);
+    const Observation observation = observe(experiment_from_json(JsonReader(json, file)));
+    if (!record.empty()) {
+      std::string log;
+      for (const std::string& call : device::call_log()) log += call + "\n";
+      write_file(record + "/events.log", log);
+      write_file(record + "/allocator.txt", allocator_topology());
+    }
+    fmt::print("{}\n", to_json(observation).dump());
+    std::fflush(stdout);
+  }
+  return kHolds;
+}
+
+}  // namespace slotgraph::fuzz

@@ -1,0 +1,142 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <deque>
+#include <filesystem>
+
+#include "core/exit_code.h"
+#include "core/files.h"
+#include "fuzz/process/child.h"
+#include "fuzz/process/program.h"
+#include "fuzz/repro/reproducer.h"
+#include "fuzz/shrink/shrink.h"
+
+namespace slotgraph::fuzz {
+namespace {
+
+constexpr const char* kObserver = "fuzz/repro/repro";
+
+volatile std::sig_atomic_t stop_signal = 0;
+void request_stop(int) { stop_signal = 1; }
+
+struct Options {
+  std::string folder;
+  int budget = 1000;
+  int jobs = 2;
+};
+
+bool parse(int argc, char** argv, Options& options, int& exit_code) {
+  CLI::App app(
+      "Makes the experiment of a reproducer smaller as long as it shows the same failure: fewer "
+      "variants,\n"
+      "microbatches, layers and faults, smaller tensors, plain values everywhere.",
+      "shrink");
+  app.footer(
+      "Example:\n  bazel run //fuzz:shrink -- slotgraph-out/repro/1-17\n"
+      "Writes FOLDER/shrunk, a reproducer, after every accepted step.\n"
+      "Exit codes: 0 the smallest form is reached, 2 the budget ended first or the failure does "
+      "not show, 3 stopped\n"
+      "on request, 64 wrong flag or folder, 70 internal error, 74 a file cannot be written.");
+  app.add_option("folder", options.folder, "folder of the reproducer")->required();
+  app.add_option("--budget", options.budget, "most runs")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--jobs", options.jobs, "runs at once")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    exit_code = app.exit(error) == 0 ? kHolds : kUsage;
+    return false;
+  }
+  options.folder = from_caller(options.folder);
+  return true;
+}
+
+// Runs experiments in children, as many at once as there are.
+class Observers {
+ public:
+  Observers(const std::string& folder, int count) {
+    for (int i = 0; i < count; ++i) {
+      const std::string base = fmt::format("{}/observer-{}", folder, i);
+      children_.push_back({Child({kObserver, "--observe"}, base + ".stderr"), base + ".json"});
+    }
+  }
+
+  std::vector<std::string> signatures(const std::vector<Experiment>& experiments) {
+    for (std::size_t i = 0; i < experiments.size(); ++i) {
+      write_file(children_[i].file, to_json(experiments[i]).dump());
+      children_[i].child.give({{"experiment", children_[i].file}, {"record", ""}});
+    }
+    std::vector<std::string> result;
+    for (std::size_t i = 0; i < experiments.size(); ++i) {
+      constexpr double patience = 300;  // seconds
+      const Child::Answer answer = children_[i].child.wait_for_answer(patience);
+      result.push_back((answer.json.is_null() ? observation_of_end(answer.code, answer.errors)
+                                              : observation_from_json(answer.json))
+                           .signature);
+      std::filesystem::remove(children_[i].file);
+    }
+    return result;
+  }
+
+ private:
+  struct Observed {
+    Child child;
+    std::string file;
+  };
+  std::deque<Observed> children_;
+};
+
+std::string size_of(const Experiment& experiment) {
+  const Case& value = experiment.value;
+  return fmt::format("{} variants, {} microbatches, {} layers, {} branches, hidden {}",
+                     value.plan.variants(), value.schedule.variants.size(), value.plan.layers(),
+                     value.plan.slots.size(), value.hidden);
+}
+
+int run(int argc, char** argv) {
+  Options options;
+  int code = kInternal;
+  if (!parse(argc, argv, options, code)) return code;
+  enter_data_folder();
+  std::signal(SIGINT, request_stop);
+  std::signal(SIGTERM, request_stop);
+  std::signal(SIGPIPE, SIG_IGN);
+  const Reproducer reproducer = read_reproducer(options.folder);
+  const std::string& signature = reproducer.observation.signature;
+  const std::string target = options.folder + "/shrunk";
+  std::filesystem::create_directories(target);
+  Observers observers(target, options.jobs);
+  const auto judge = [&](const std::vector<Experiment>& all) { return observers.signatures(all); };
+  fmt::print("failure: {}\nfrom: {}\n", signature, size_of(reproducer.experiment));
+  if (const std::string found = judge({reproducer.experiment})[0]; found != signature) {
+    fmt::print("the failure does not show: found {}\n", found.empty() ? "that it holds" : found);
+    return kUnknown;
+  }
+  ShrinkOptions shrinking;
+  shrinking.budget = options.budget;
+  shrinking.at_once = options.jobs;
+  shrinking.stop = [] { return stop_signal != 0; };
+  shrinking.accepted = [&](const Reduction& accepted, int runs) {
+    fmt::print("{:>5} runs: {}\n", runs, accepted.what);
+    std::fflush(stdout);
+    write_reproducer(target, {accepted.experiment, reproducer.observation});
+  };
+  const Shrunk shrunk = shrink(reproducer.experiment, signature, judge, shrinking);
+  (void)confirm(kObserver, target, {shrunk.experiment, reproducer.observation});
+  fmt::print("to: {}, after {} steps and {} runs{}\nreproduce: bazel run //fuzz:repro -- {}\n",
+             size_of(shrunk.experiment), shrunk.steps, shrunk.runs,
+             shrunk.canonical ? "" : " (not the smallest: the budget is spent)", target);
+  return stop_signal ? kStopped : shrunk.canonical ? kHolds : kUnknown;
+}
+
+}  // namespace
+}  // namespace slotgraph::fuzz
+
+int main(int argc, char** argv) {
+  return slotgraph::fuzz::run_program("shrink", argc, argv, slotgraph::fuzz::run);
+}
