@@ -17,6 +17,7 @@
 #include "core/files.h"
 #include "fuzz/execute/execute.h"
 #include "fuzz/process/process.h"
+#include "fuzz/process/program.h"
 #include "fuzz/repro/reproducer.h"
 
 namespace slotgraph::fuzz {
@@ -155,7 +156,7 @@ class Campaign {
                                  : observation_of(record);
     const std::string folder =
         fmt::format("{}/repro/{}-{}", options_.out, options_.seed, record.index);
-    const Observation again = confirm("fuzz/repro/repro", folder, {{value, "", {}}, seen});
+    const Observation again = confirm(program_path("repro"), folder, {{value, "", {}}, seen});
     record.repro_folder = folder;
     if (again.signature.starts_with(seen.signature)) return;
     if (record.verdict == Verdict::kViolated) record.verdict = Verdict::kFlaky;

@@ -44,6 +44,11 @@ void enter_data_folder() {
   if (std::filesystem::exists(folder)) std::filesystem::current_path(folder);
 }
 
+std::string program_path(const std::string& name) {
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
+  return (self.parent_path().parent_path() / name / name).string();
+}
+
 int run_program(const char* name, int argc, char** argv, int (*run)(int, char**)) {
   run_without_address_randomisation(argv);
   try {

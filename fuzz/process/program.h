@@ -2,6 +2,8 @@
 #ifndef FUZZ_PROCESS_PROGRAM_H_
 #define FUZZ_PROCESS_PROGRAM_H_
 
+#include <string>
+
 namespace slotgraph::fuzz {
 
 // Starts itself again without address randomisation if that is on (one warning where it cannot be
@@ -11,6 +13,9 @@ int run_program(const char* name, int argc, char** argv, int (*run)(int argc, ch
 // Plans and schedules lie beside the program, where Bazel puts them; `bazel run` starts it there
 // already.
 void enter_data_folder();
+
+// Another program of this room, `fuzz/NAME/NAME`, which the build puts beside this one.
+std::string program_path(const std::string& name);
 
 }  // namespace slotgraph::fuzz
 

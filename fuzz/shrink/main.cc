@@ -16,8 +16,6 @@
 namespace slotgraph::fuzz {
 namespace {
 
-constexpr const char* kObserver = "fuzz/repro/repro";
-
 volatile std::sig_atomic_t stop_signal = 0;
 void request_stop(int) { stop_signal = 1; }
 
@@ -62,7 +60,8 @@ class Observers {
   Observers(const std::string& folder, int count) {
     for (int i = 0; i < count; ++i) {
       const std::string base = fmt::format("{}/observer-{}", folder, i);
-      children_.push_back({Child({kObserver, "--observe"}, base + ".stderr"), base + ".json"});
+      children_.push_back(
+          {Child({program_path("repro"), "--observe"}, base + ".stderr"), base + ".json"});
     }
   }
 
@@ -127,7 +126,7 @@ int run(int argc, char** argv) {
     write_reproducer(target, {accepted.experiment, reproducer.observation});
   };
   const Shrunk shrunk = shrink(reproducer.experiment, signature, judge, shrinking);
-  (void)confirm(kObserver, target, {shrunk.experiment, reproducer.observation});
+  (void)confirm(program_path("repro"), target, {shrunk.experiment, reproducer.observation});
   fmt::print("to: {}, after {} steps and {} runs{}\nreproduce: bazel run //fuzz:repro -- {}\n",
              size_of(shrunk.experiment), shrunk.steps, shrunk.runs,
              shrunk.canonical ? "" : " (not the smallest: the budget is spent)", target);
