@@ -1,0 +1,277 @@
+#include "properties/allocator/model.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace slotgraph::allocator {
+namespace {
+
+using Outcome = Reply::Outcome;
+
+}  // namespace
+
+const char* name_of(Situation situation) {
+  constexpr const char* kNames[] = {
+      "fresh segment",     "reuse",         "split",       "merge",         "waiting",
+      "deferred",          "event done",    "retry",       "out of memory", "garbage",
+      "oversize released", "segment freed", "pool erased", "refused",       "restored",
+      "restored stale",    "in scope",
+  };
+  static_assert(std::size(kNames) == static_cast<std::size_t>(Situation::kCount));
+  return kNames[static_cast<int>(situation)];
+}
+
+Model::Model(const std::array<Address, kDevices>& bases) {
+  for (int device = 0; device < kDevices; ++device) {
+    devices_[device].base = bases[device];
+    for (const char* const name :
+         {"allocations", "retries", "out of memory", "synchronisations", "device allocations",
+          "device frees", "oversize allocations", "oversize segments"})
+      devices_[device].counters[name] = 0;
+  }
+}
+
+Reply Model::refused() {
+  note(Situation::kRefused);
+  return {Outcome::kRefused};
+}
+
+Reply Model::allocate(Stream stream, std::size_t bytes) {
+  if (bytes == 0) return {Outcome::kDone, {0}};
+  Device& device = devices_[stream.device];
+  if (device.scopes.empty()) {
+    flush_deferred(device);
+    make_free_until(device, done_, kAny);
+  }
+  Request request{stream, 0, rounded(bytes)};
+  const auto scope =
+      std::find_if(device.scopes.rbegin(), device.scopes.rend(),
+                   [&](const Scope& open) { return open.filter.admits(thread_, stream.index); });
+  if (scope != device.scopes.rend()) {
+    if (!device.use_counts.contains(scope->pool)) return refused();
+    request.pool = scope->pool;
+    note(Situation::kInScope);
+  }
+  if (device.limit && request.pool == 0 && !request.small()) ++device.searches;
+  std::optional<Place> place = best_fit(device, request);
+  if (place) {
+    note(Situation::kReuse);
+  } else {
+    collect_garbage(device);
+    place = grow(device, request);
+    if (!place && release_oversize(device, request)) place = grow(device, request);
+    if (!place && device.scopes.empty()) {
+      release_cached(device, 0);
+      ++device.counters["retries"];
+      note(Situation::kRetry);
+      place = grow(device, request);
+    }
+  }
+  if (!place) {
+    ++device.counters["out of memory"];
+    note(Situation::kOutOfMemory);
+    return {Outcome::kOutOfMemory};
+  }
+  return {Outcome::kDone, {take(device, *place, request, bytes)}};
+}
+
+Reply Model::free(Address address) {
+  const auto place = find(address, Block::State::kLive);
+  if (!place) return refused();
+  give_back(devices_[place->segment->second.stream.device], *place);
+  std::erase(dead_, address);
+  dead_.push_back(address);
+  if (dead_.size() > 8) dead_.erase(dead_.begin());
+  return {};
+}
+
+// Upstream compares handles, which are null for the default stream of every device: the default
+// stream of another device passes for the block's own (Defects.UsesOnAnotherDefaultStream...).
+Reply Model::record_stream(Address live, Stream stream) {
+  const auto place = find(live, Block::State::kLive);
+  if (!place) return refused();
+  const Stream own = place->segment->second.stream;
+  if (stream == own || (stream.index == 0 && own.index == 0)) return {};
+  place->block().uses.insert(stream);
+  if (!devices_[own.device].scopes.empty()) place->block().scope_uses.insert(stream);
+  return {};
+}
+
+// Upstream raises the use count before it refuses (Defects.ARefusedScopeKeepsAUseCount).
+Reply Model::begin_scope(int device, int pool, Filter filter) {
+  if (retain(device, pool).outcome != Outcome::kDone) return {Outcome::kRefused};
+  std::vector<Scope>& scopes = devices_[device].scopes;
+  if (std::any_of(scopes.begin(), scopes.end(), [&](const auto& s) { return s.pool == pool; }))
+    return refused();
+  scopes.push_back({pool, filter});
+  return {};
+}
+
+Reply Model::end_scope(int device, int pool) {
+  return std::erase_if(devices_[device].scopes, [&](const auto& s) { return s.pool == pool; })
+             ? Reply{}
+             : refused();
+}
+
+Reply Model::retain(int device, int pool) {
+  auto& counts = devices_[device].use_counts;
+  const auto known = counts.find(pool);
+  if (known != counts.end() && known->second == 0) return refused();
+  ++counts[pool];
+  return {};
+}
+
+Reply Model::release(int device, int pool) {
+  auto& counts = devices_[device].use_counts;
+  const auto known = counts.find(pool);
+  if (known == counts.end()) return refused();
+  --known->second;
+  return {};
+}
+
+Reply Model::empty_cache(int pool) {
+  for (Device& device : devices_)
+    if (!release_cached(device, pool)) return refused();
+  return {};
+}
+
+// Flushes deferred blocks even while a scope is open (Defects.ACheckpointInAScope...).
+Reply Model::take_checkpoint(int device, int pool) {
+  flush_deferred(devices_[device]);
+  if (!devices_[device].use_counts.contains(pool)) return refused();
+  Checkpoint checkpoint{device, pool, {}};
+  for (const auto& [address, segment] : devices_[device].segments) {
+    if (segment.pool != pool) continue;
+    for (const Block& block : segment.blocks)
+      if (block.state == Block::State::kWaiting) return refused();
+    checkpoint.segments[address] = segment;
+  }
+  checkpoints_.push_back(std::move(checkpoint));
+  return {};
+}
+
+Reply Model::restore(int number) {
+  const Checkpoint& checkpoint = checkpoints_[number];
+  Device& device = devices_[checkpoint.device];
+  const auto pool = device.use_counts.find(checkpoint.pool);
+  if (pool == device.use_counts.end() || pool->second == 0) return refused();
+  Reply reply;
+  for (auto& [start, segment] : device.segments) {
+    if (segment.pool != checkpoint.pool) continue;
+    Address address = start;
+    std::size_t bytes = 0;
+    for (Block& block : segment.blocks) {
+      if (block.state == Block::State::kLive) {
+        reply.freed.push_back(address);
+        if (oversize(block.bytes)) --device.counters["oversize allocations"];
+      }
+      address += block.bytes;
+      bytes += block.bytes;
+    }
+    segment.blocks = {{.bytes = bytes}};
+  }
+  for (const auto& [start, segment] : checkpoint.segments) {
+    std::vector<Block>& blocks = device.segments.at(start).blocks;
+    blocks.clear();
+    Address address = start;
+    for (const Block& block : segment.blocks) {
+      // The size that was asked for is forgotten.
+      blocks.push_back({.bytes = block.bytes, .requested = block.bytes, .state = block.state});
+      ++device.counters["allocations"];
+      if (block.state == Block::State::kLive) {
+        reply.allocated.push_back(address);
+        if (oversize(block.bytes)) ++device.counters["oversize allocations"];
+      }
+      address += block.bytes;
+    }
+  }
+  for (const Address address : reply.freed) {
+    if (std::binary_search(reply.allocated.begin(), reply.allocated.end(), address)) continue;
+    note(Situation::kRestoredStale);
+    dead_.push_back(address);
+  }
+  note(Situation::kRestored);
+  return reply;
+}
+
+Reply Model::mark(Stream) {
+  marks_.push_back(++issued_);
+  return {};
+}
+
+Reply Model::wait(int mark) {
+  done_ = std::max(done_, marks_[mark]);
+  return {};
+}
+
+Reply Model::configure(const Settings& settings) {
+  settings_ = settings;
+  return {};
+}
+
+Reply Model::limit(int device, double fraction) {
+  std::optional<std::size_t>& bytes = devices_[device].limit;
+  bytes.reset();
+  if (fraction < 1) bytes = static_cast<std::size_t>(fraction * static_cast<double>(kCapacity));
+  return {};
+}
+
+std::vector<Address> Model::live() const {
+  std::vector<Address> result;
+  for (const Device& device : devices_) {
+    for (const auto& [start, segment] : device.segments) {
+      Address address = start;
+      for (const Block& block : segment.blocks) {
+        if (block.state == Block::State::kLive) result.push_back(address);
+        address += block.bytes;
+      }
+    }
+  }
+  return result;
+}
+
+Observations Model::observe() {
+  Observations result;
+  for (int d = 0; d < kDevices; ++d) {
+    const Device& device = devices_[d];
+    Observation& seen = result[d];
+    seen.use_counts = device.use_counts;
+    seen.statistics = device.counters;
+    for (const char* const size : {" all", " small", " large"}) {
+      for (const char* const name :
+           {"allocation", "segment", "active", "inactive split", "allocated bytes",
+            "reserved bytes", "active bytes", "inactive split bytes", "requested bytes"})
+        seen.statistics[std::string(name) + size] = 0;
+    }
+    for (const auto& [address, segment] : device.segments) {
+      const auto add = [&, small = segment.small](const std::string& name, std::size_t value) {
+        for (const char* const size : {" all", small ? " small" : " large"})
+          seen.statistics[name + size] += static_cast<std::int64_t>(value);
+      };
+      add("segment", 1);
+      add("reserved bytes", segment.bytes());
+      seen.segments.push_back({address, segment.stream.index, segment.pool, segment.small});
+      for (const Block& block : segment.blocks) {
+        const bool live = block.state == Block::State::kLive;
+        const bool active = block.state != Block::State::kFree;
+        seen.segments.back().blocks.push_back(
+            {block.bytes, active ? block.requested : 0, live, active});
+        if (live) {
+          add("allocation", 1);
+          add("allocated bytes", block.bytes);
+        }
+        if (active) {
+          add("active", 1);
+          add("active bytes", block.bytes);
+          add("requested bytes", block.requested);
+        } else if (segment.split()) {
+          add("inactive split", 1);
+          add("inactive split bytes", block.bytes);
+        }
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace slotgraph::allocator

@@ -1,0 +1,80 @@
+// What the real allocator must not be asked, because it would be corrupted: a test of each is in
+// defects_test.cc.
+#include <algorithm>
+
+#include "properties/allocator/model.h"
+
+namespace slotgraph::allocator {
+
+// A block that was recorded in a scope and dies outside leaves its streams behind in a table whose
+// key is the address of the allocator's own block object: a later block of another use finds them
+// (Defects.AScopesRecord...).
+bool Model::may_free(Address live) const {
+  for (const Device& device : devices_) {
+    for (const auto& [start, segment] : device.segments) {
+      Address address = start;
+      for (const Block& block : segment.blocks) {
+        if (address == live && !block.scope_uses.empty() && device.scopes.empty()) return false;
+        address += block.bytes;
+      }
+    }
+  }
+  return true;
+}
+
+// A release too many makes the use count negative, and every later emptyCache asserts.
+bool Model::may_release(int device, int pool) const {
+  const auto known = devices_[device].use_counts.find(pool);
+  return known == devices_[device].use_counts.end() || known->second > 0;
+}
+
+// A split block that max_split makes oversize is given to cudaFree while its neighbours live.
+bool Model::may_configure(const Settings& settings) const {
+  for (const Device& device : devices_)
+    for (const auto& [address, segment] : device.segments)
+      if (segment.split() && segment.bytes() >= settings.max_split_bytes) return false;
+  return true;
+}
+
+// Whether it is known which work is done afterwards: not if a pool is waited for alone whose
+// blocks were flushed together with others (flush_deferred).
+bool Model::may_empty_cache(int pool) const {
+  if (pool == 0) return true;
+  for (const Device& device : devices_) {
+    std::set<Ticket> own, other;
+    for (const auto& [address, segment] : device.segments)
+      for (const Block& block : segment.blocks)
+        if (block.state == Block::State::kWaiting || block.state == Block::State::kDeferred)
+          (segment.pool == pool ? own : other).insert(block.until);
+    if (std::any_of(own.begin(), own.end(), [&](Ticket until) { return other.contains(until); }))
+      return false;
+  }
+  return true;
+}
+
+// A restore that fails half way leaves dangling entries (allocator.md 2.3): every recorded segment
+// must be there, and all blocks of the pool be freed at once.
+bool Model::may_restore(int number) const {
+  const Checkpoint& checkpoint = checkpoints_[number];
+  const Device& device = devices_[checkpoint.device];
+  const auto pool = device.use_counts.find(checkpoint.pool);
+  if (pool == device.use_counts.end() || pool->second == 0) return true;
+  for (const auto& [address, segment] : device.segments) {
+    if (segment.pool != checkpoint.pool) continue;
+    for (const Block& block : segment.blocks) {
+      const bool free = block.state == Block::State::kFree;
+      if (!free && (block.state != Block::State::kLive || !block.uses.empty())) return false;
+    }
+  }
+  return std::all_of(
+      checkpoint.segments.begin(), checkpoint.segments.end(), [&](const auto& recorded) {
+        const auto now = device.segments.find(recorded.first);
+        const Segment& before = recorded.second;
+        return now != device.segments.end() && now->second.pool == checkpoint.pool &&
+               now->second.stream == before.stream && now->second.small == before.small &&
+               now->second.bytes() == before.bytes() &&
+               !(before.split() && oversize(before.bytes()));
+      });
+}
+
+}  // namespace slotgraph::allocator
