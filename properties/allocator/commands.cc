@@ -54,14 +54,8 @@ class Step : public Command {
 Stream any_stream() { return {*inRange(0, kDevices), *inRange(0, kStreams)}; }
 unsigned any_number() { return *inRange(0u, 1000u); }
 
-struct Pool {
-  int device = *inRange(0, kDevices);
-  int pool = *inRange(1, kPools + 1);
-  std::string text() const { return fmt::format("(device {}, pool {})", device, pool); }
-};
-
 std::size_t any_size() {
-  switch (*rc::gen::weightedElement<int>({{1, 0}, {6, 1}, {6, 2}, {3, 3}, {4, 4}, {3, 5}})) {
+  switch (*rc::gen::weightedElement<int>({{1, 0}, {6, 1}, {6, 2}, {4, 3}, {4, 4}, {4, 5}})) {
     case 0:
       return 0;
     case 1:
@@ -131,43 +125,55 @@ class RecordStream : public LiveBlock {
   }
 };
 
-class BeginScope : public Step {
-  Pool pool_;
+class NamesPool : public Step {
+ protected:
+  std::string pool_text() const { return fmt::format("(device {}, pool {})", device_, pool_); }
+  int device_ = *inRange(0, kDevices);
+  int pool_ = *inRange(1, kPools + 1);
+};
+
+// A call that takes nothing but a pool. One that is refused is made now and then.
+class PoolCall : public NamesPool {
+ public:
+  using Call = Reply (Subject::*)(int, int);
+  using Sensible = bool (Model::*)(int, int) const;
+  PoolCall(const char* name, Call call, Sensible sensible = nullptr)
+      : name_(name), call_(call), sensible_(sensible) {}
+
+ private:
+  bool possible(const Model& model) const override {
+    return !sensible_ || anyway_ || (model.*sensible_)(device_, pool_);
+  }
+  Reply call(const Model&, Subject& subject) const override {
+    return (subject.*call_)(device_, pool_);
+  }
+  std::string text() const override { return name_ + pool_text(); }
+  std::string name_;
+  Call call_;
+  Sensible sensible_;
+  bool anyway_ = *inRange(0, 8) == 0;
+};
+
+class Release : public NamesPool {
+  bool anyway_ = *inRange(0, 8) == 0;
+  bool possible(const Model& model) const override {
+    return model.may_release(device_, pool_) && (anyway_ || model.exists(device_, pool_));
+  }
+  Reply call(const Model&, Subject& subject) const override {
+    return subject.release(device_, pool_);
+  }
+  std::string text() const override { return "release" + pool_text(); }
+};
+
+class BeginScope : public NamesPool {
   Filter filter_{*inRange(kAny, kThreads), *inRange(kAny, kStreams)};
   Reply call(const Model&, Subject& subject) const override {
-    return subject.begin_scope(pool_.device, pool_.pool, filter_);
+    return subject.begin_scope(device_, pool_, filter_);
   }
   std::string text() const override {
-    return fmt::format("begin scope{} for thread {}, stream {}", pool_.text(), filter_.thread,
+    return fmt::format("begin scope{} for thread {}, stream {}", pool_text(), filter_.thread,
                        filter_.stream);
   }
-};
-
-class EndScope : public Step {
-  Pool pool_;
-  Reply call(const Model&, Subject& subject) const override {
-    return subject.end_scope(pool_.device, pool_.pool);
-  }
-  std::string text() const override { return "end scope" + pool_.text(); }
-};
-
-class Retain : public Step {
-  Pool pool_;
-  Reply call(const Model&, Subject& subject) const override {
-    return subject.retain(pool_.device, pool_.pool);
-  }
-  std::string text() const override { return "retain" + pool_.text(); }
-};
-
-class Release : public Step {
-  Pool pool_;
-  bool possible(const Model& model) const override {
-    return model.may_release(pool_.device, pool_.pool);
-  }
-  Reply call(const Model&, Subject& subject) const override {
-    return subject.release(pool_.device, pool_.pool);
-  }
-  std::string text() const override { return "release" + pool_.text(); }
 };
 
 class EmptyCache : public Step {
@@ -177,12 +183,23 @@ class EmptyCache : public Step {
   std::string text() const override { return fmt::format("empty cache(pool {})", pool_); }
 };
 
-class TakeCheckpoint : public Step {
-  Pool pool_;
+class UseOnOom : public NamesPool {
+  bool use_ = *rc::gen::weightedElement<bool>({{3, true}, {1, false}});
+  bool possible(const Model& model) const override { return model.may_use_on_oom(device_, pool_); }
   Reply call(const Model&, Subject& subject) const override {
-    return subject.take_checkpoint(pool_.device, pool_.pool);
+    return subject.use_on_oom(device_, pool_, use_);
   }
-  std::string text() const override { return "take checkpoint" + pool_.text(); }
+  std::string text() const override { return fmt::format("use on oom{}: {}", pool_text(), use_); }
+};
+
+class FailNextSegment : public Step {
+  bool out_of_memory_ = *rc::gen::weightedElement<bool>({{3, true}, {1, false}});
+  Reply call(const Model&, Subject& subject) const override {
+    return subject.fail_next_segment(out_of_memory_);
+  }
+  std::string text() const override {
+    return fmt::format("fail next segment({})", out_of_memory_ ? "out of memory" : "otherwise");
+  }
 };
 
 class Restore : public Step {
@@ -217,7 +234,7 @@ class Wait : public Step {
 };
 
 class Configure : public Step {
-  Settings settings_{*element(Settings::kUnlimited, 21 * kMiB, 32 * kMiB),
+  Settings settings_{*element(Settings::kUnlimited, 21 * kMiB, 21 * kMiB, 32 * kMiB),
                      *element<std::size_t>(1, 2, 4, 8), *element(0.99, 0.3, 0.6)};
   bool possible(const Model& model) const override { return model.may_configure(settings_); }
   Reply call(const Model&, Subject& subject) const override { return subject.configure(settings_); }
@@ -239,31 +256,45 @@ class Limit : public Step {
   }
 };
 
+using Made = std::shared_ptr<const Command>;
+
 template <typename Kind>
-std::shared_ptr<const Command> make() {
+Made make() {
   return std::make_shared<Kind>();
+}
+Made make_retain() { return std::make_shared<PoolCall>("retain", &Subject::retain); }
+Made make_end_scope() {
+  return std::make_shared<PoolCall>("end scope", &Subject::end_scope, &Model::open);
+}
+Made make_forbid_splits() {
+  return std::make_shared<PoolCall>("forbid splits", &Subject::forbid_splits);
+}
+Made make_take_checkpoint() {
+  return std::make_shared<PoolCall>("take checkpoint", &Subject::take_checkpoint, &Model::exists);
 }
 
 }  // namespace
 
-rc::Gen<std::shared_ptr<const Command>> command(const Model&) {
-  using Make = std::shared_ptr<const Command> (*)();
+rc::Gen<Made> command(const Model&) {
   return rc::gen::exec([] {
-    return (*rc::gen::weightedElement<Make>({{26, make<Allocate>},
-                                             {18, make<Free>},
-                                             {2, make<FreeAgain>},
-                                             {8, make<RecordStream>},
-                                             {6, make<BeginScope>},
-                                             {7, make<EndScope>},
-                                             {3, make<Retain>},
-                                             {6, make<Release>},
-                                             {4, make<EmptyCache>},
-                                             {5, make<TakeCheckpoint>},
-                                             {6, make<Restore>},
-                                             {3, make<Mark>},
-                                             {3, make<Wait>},
-                                             {2, make<Configure>},
-                                             {2, make<Limit>}}))();
+    return (*rc::gen::weightedElement<Made (*)()>({{30, make<Allocate>},
+                                                   {18, make<Free>},
+                                                   {1, make<FreeAgain>},
+                                                   {8, make<RecordStream>},
+                                                   {6, make<BeginScope>},
+                                                   {6, make_end_scope},
+                                                   {3, make_retain},
+                                                   {6, make<Release>},
+                                                   {4, make<EmptyCache>},
+                                                   {1, make_forbid_splits},
+                                                   {3, make<UseOnOom>},
+                                                   {2, make<FailNextSegment>},
+                                                   {5, make_take_checkpoint},
+                                                   {6, make<Restore>},
+                                                   {3, make<Mark>},
+                                                   {3, make<Wait>},
+                                                   {3, make<Configure>},
+                                                   {2, make<Limit>}}))();
   });
 }
 

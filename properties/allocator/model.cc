@@ -15,13 +15,12 @@ const char* name_of(Situation situation) {
       "fresh segment",     "reuse",         "split",       "merge",         "waiting",
       "deferred",          "event done",    "retry",       "out of memory", "garbage",
       "oversize released", "segment freed", "pool erased", "refused",       "restored",
-      "restored stale",    "in scope",
-  };
+      "restored stale",    "in scope",      "rescue",      "broken"};
   static_assert(std::size(kNames) == static_cast<std::size_t>(Situation::kCount));
   return kNames[static_cast<int>(situation)];
 }
 
-Model::Model(const std::array<Address, kDevices>& bases) {
+Model::Model(const std::array<Address, kDevices>& bases, Recorded recorded) : recorded_(recorded) {
   for (int device = 0; device < kDevices; ++device) {
     devices_[device].base = bases[device];
     for (const char* const name :
@@ -57,14 +56,11 @@ Reply Model::allocate(Stream stream, std::size_t bytes) {
   if (place) {
     note(Situation::kReuse);
   } else {
-    collect_garbage(device);
-    place = grow(device, request);
-    if (!place && release_oversize(device, request)) place = grow(device, request);
-    if (!place && device.scopes.empty()) {
-      release_cached(device, 0);
-      ++device.counters["retries"];
-      note(Situation::kRetry);
-      place = grow(device, request);
+    try {
+      place = obtain(device, request);
+    } catch (const Broken&) {
+      note(Situation::kBroken);
+      return refused();
     }
   }
   if (!place) {
@@ -73,6 +69,19 @@ Reply Model::allocate(Stream stream, std::size_t bytes) {
     return {Outcome::kOutOfMemory};
   }
   return {Outcome::kDone, {take(device, *place, request, bytes)}};
+}
+
+// What the allocator tries, in this order, when it has no block.
+std::optional<Model::Place> Model::obtain(Device& device, Request& request) {
+  collect_garbage(device);
+  std::optional<Place> place = grow(device, request);
+  if (!place && request.pool == 0) place = rescue(device, request);
+  if (!place && release_oversize(device, request)) place = grow(device, request);
+  if (place || !device.scopes.empty()) return place;
+  release_cached(device, 0);
+  ++device.counters["retries"];
+  note(Situation::kRetry);
+  return grow(device, request);
 }
 
 Reply Model::free(Address address) {
@@ -100,10 +109,8 @@ Reply Model::record_stream(Address live, Stream stream) {
 // Upstream raises the use count before it refuses (Defects.ARefusedScopeKeepsAUseCount).
 Reply Model::begin_scope(int device, int pool, Filter filter) {
   if (retain(device, pool).outcome != Outcome::kDone) return {Outcome::kRefused};
-  std::vector<Scope>& scopes = devices_[device].scopes;
-  if (std::any_of(scopes.begin(), scopes.end(), [&](const auto& s) { return s.pool == pool; }))
-    return refused();
-  scopes.push_back({pool, filter});
+  if (open(device, pool)) return refused();
+  devices_[device].scopes.push_back({pool, filter});
   return {};
 }
 
@@ -132,6 +139,17 @@ Reply Model::release(int device, int pool) {
 Reply Model::empty_cache(int pool) {
   for (Device& device : devices_)
     if (!release_cached(device, pool)) return refused();
+  return {};
+}
+
+Reply Model::forbid_splits(int device, int pool) {
+  devices_[device].unsplit_pools.insert(pool);
+  return {};
+}
+
+Reply Model::use_on_oom(int device, int pool, bool use) {
+  std::set<int>& pools = devices_[device].rescue_pools;
+  use ? (void)pools.insert(pool) : (void)pools.erase(pool);
   return {};
 }
 
@@ -204,6 +222,11 @@ Reply Model::wait(int mark) {
   return {};
 }
 
+Reply Model::fail_next_segment(bool out_of_memory) {
+  next_segment_ = out_of_memory ? Fault::kOutOfMemory : Fault::kOther;
+  return {};
+}
+
 Reply Model::configure(const Settings& settings) {
   settings_ = settings;
   return {};
@@ -214,6 +237,11 @@ Reply Model::limit(int device, double fraction) {
   bytes.reset();
   if (fraction < 1) bytes = static_cast<std::size_t>(fraction * static_cast<double>(kCapacity));
   return {};
+}
+
+bool Model::open(int device, int pool) const {
+  const std::vector<Scope>& scopes = devices_[device].scopes;
+  return std::any_of(scopes.begin(), scopes.end(), [&](const auto& s) { return s.pool == pool; });
 }
 
 std::vector<Address> Model::live() const {

@@ -5,9 +5,9 @@
 // Statistics are not counted but read off the blocks. Where upstream is wrong the model is wrong in
 // the same way; each such place names the test in defects_test.cc that shows it.
 //
-// Not modelled: expandable segments, pools with an allocator of their own, use-on-OOM, the
-// reuse option of captures, real captures, peaks. Three states that corrupt the allocator are
-// left out by preconditions: may_release, may_configure, may_restore.
+// Not modelled: expandable segments, pools with an allocator of their own, the reuse option of
+// captures, stream captures, peaks. What corrupts the allocator, or depends on the order of a hash
+// table, is left out by preconditions (may_...).
 #ifndef PROPERTIES_ALLOCATOR_MODEL_H_
 #define PROPERTIES_ALLOCATOR_MODEL_H_
 
@@ -42,13 +42,18 @@ enum class Situation {
   kRestored,
   kRestoredStale,
   kInScope,
+  kRescue,
+  kBroken,
   kCount,
 };
 const char* name_of(Situation situation);
 
 class Model final : public Subject {
  public:
-  explicit Model(const std::array<Address, kDevices>& bases);
+  // Where blocks may die (may_free): those that were recorded in a scope only inside of one; or
+  // they anywhere, and those with other uses only outside.
+  enum class Recorded { kDieInside, kDieAnywhere };
+  Model(const std::array<Address, kDevices>& bases, Recorded recorded);
 
   void switch_to(int thread) override { thread_ = thread; }
   Reply allocate(Stream stream, std::size_t bytes) override;
@@ -59,10 +64,13 @@ class Model final : public Subject {
   Reply retain(int device, int pool) override;
   Reply release(int device, int pool) override;
   Reply empty_cache(int pool) override;
+  Reply forbid_splits(int device, int pool) override;
+  Reply use_on_oom(int device, int pool, bool use) override;
   Reply take_checkpoint(int device, int pool) override;
   Reply restore(int checkpoint) override;
   Reply mark(Stream stream) override;
   Reply wait(int mark) override;
+  Reply fail_next_segment(bool out_of_memory) override;
   Reply configure(const Settings& settings) override;
   Reply limit(int device, double fraction) override;
   Observations observe() override;
@@ -70,6 +78,8 @@ class Model final : public Subject {
   // What a command can name.
   const std::vector<Address>& dead() const { return dead_; }  // starts of blocks freed lately
   std::vector<Address> live() const;
+  bool open(int device, int pool) const;  // a scope of it is
+  bool exists(int device, int pool) const { return devices_[device].use_counts.contains(pool); }
   int checkpoints() const { return static_cast<int>(checkpoints_.size()); }
   int marks() const { return static_cast<int>(marks_.size()); }
   // Whether the call leaves the real allocator sane.
@@ -78,6 +88,7 @@ class Model final : public Subject {
   bool may_configure(const Settings& settings) const;
   bool may_empty_cache(int pool) const;
   bool may_restore(int checkpoint) const;
+  bool may_use_on_oom(int device, int pool) const;
 
   // What happened in this model, ever.
   const std::array<std::uint64_t, static_cast<int>(Situation::kCount)>& situations() const {
@@ -117,6 +128,8 @@ class Model final : public Subject {
     std::map<Address, Segment> segments;
     std::map<int, int> use_counts;  // of private pools; 0: to be erased with its last segment
     std::vector<Scope> scopes;
+    std::set<int> unsplit_pools;
+    std::set<int> rescue_pools;  // at most one (may_use_on_oom)
     std::uint64_t searches = 0;  // of the default pool's large blocks, while there is a limit
     std::map<std::string, std::int64_t> counters;
     std::size_t reserved() const;
@@ -145,6 +158,8 @@ class Model final : public Subject {
   std::optional<Place> find(Address address, Block::State state);
   std::optional<Place> best_fit(Device& device, const Request& request);
   std::optional<Place> grow(Device& device, const Request& request);
+  std::optional<Place> obtain(Device& device, Request& request);
+  std::optional<Place> rescue(Device& device, Request& request);
   Address take(Device& device, const Place& place, const Request& request, std::size_t requested);
   void give_back(Device& device, const Place& place);
   void make_free(const Device& device, Segment& segment, std::size_t index);
@@ -161,12 +176,15 @@ class Model final : public Subject {
   bool oversize(std::size_t bytes) const { return bytes >= settings_.max_split_bytes; }
   void note(Situation situation) { ++situations_[static_cast<int>(situation)]; }
   Reply refused();
+  struct Broken {};  // a call that fails half way
 
+  Recorded recorded_;
   std::array<Device, kDevices> devices_;
   std::vector<Checkpoint> checkpoints_;
   std::vector<Ticket> marks_;
   std::vector<Address> dead_;
   Settings settings_;
+  enum class Fault { kNone, kOutOfMemory, kOther } next_segment_ = Fault::kNone;
   int thread_ = 0;
   Ticket issued_ = 0;
   Ticket done_ = 0;

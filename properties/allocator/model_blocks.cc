@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <tuple>
+#include <utility>
 
 #include "properties/allocator/model.h"
 
@@ -87,7 +88,10 @@ std::optional<Model::Place> Model::best_fit(Device& device, const Request& reque
 std::optional<Model::Place> Model::grow(Device& device, const Request& request) {
   const std::size_t bytes = request.segment_bytes();
   const std::size_t total = device.reserved() + bytes;
-  if (total > device.limit.value_or(kCapacity)) return std::nullopt;
+  if (device.limit && total > *device.limit) return std::nullopt;
+  const Fault fault = std::exchange(next_segment_, Fault::kNone);
+  if (fault == Fault::kOther) throw Broken();
+  if (fault == Fault::kOutOfMemory || total > kCapacity) return std::nullopt;
   Address address = device.base;
   for (const auto& [start, segment] : device.segments) {
     if (start - address >= bytes) break;
@@ -100,11 +104,32 @@ std::optional<Model::Place> Model::grow(Device& device, const Request& request) 
   return Place{device.segments.emplace(address, std::move(segment)).first, 0};
 }
 
+// A free block of a pool that opted in, which the pool then owns. Upstream opens a scope for the
+// search, so a pool whose scope is open refuses it (Defects.APoolThatIsInUseCannotRescue).
+std::optional<Model::Place> Model::rescue(Device& device, Request& request) {
+  for (const int pool : device.rescue_pools) {
+    const int index = static_cast<int>(&device - devices_.data());
+    if (begin_scope(index, pool, {}).outcome != Reply::Outcome::kDone) throw Broken();
+    Request in_pool = request;
+    in_pool.pool = pool;
+    const std::optional<Place> place = best_fit(device, in_pool);
+    end_scope(index, pool);
+    release(index, pool);
+    if (!place) continue;
+    note(Situation::kRescue);
+    request = in_pool;
+    return place;
+  }
+  return std::nullopt;
+}
+
 Address Model::take(Device& device, const Place& place, const Request& request,
                     std::size_t requested) {
   std::vector<Block>& blocks = place.segment->second.blocks;
   const std::size_t rest = place.block().bytes - request.bytes;
-  if (request.small() ? rest >= kMinBlock : !oversize(request.bytes) && rest > kMiB) {
+  const bool worth_it =
+      request.small() ? rest >= kMinBlock : !oversize(request.bytes) && rest > kMiB;
+  if (worth_it && !device.unsplit_pools.contains(request.pool)) {
     note(Situation::kSplit);
     place.block().bytes = request.bytes;
     blocks.insert(blocks.begin() + static_cast<std::ptrdiff_t>(place.index) + 1,

@@ -7,19 +7,21 @@
 namespace slotgraph::allocator {
 
 // A block that was recorded in a scope and dies outside leaves its streams behind in a table whose
-// key is the address of the allocator's own block object: a later block of another use finds them
-// (Defects.AScopesRecord...).
+// key is the address of the allocator's own block object: a later block that dies in a scope finds
+// them, and its own uses are forgotten (Defects.AScopesRecordOutlivesItsBlock).
 bool Model::may_free(Address live) const {
   for (const Device& device : devices_) {
     for (const auto& [start, segment] : device.segments) {
       Address address = start;
       for (const Block& block : segment.blocks) {
-        if (address == live && !block.scope_uses.empty() && device.scopes.empty()) return false;
+        if (address == live && recorded_ == Recorded::kDieInside)
+          return !device.scopes.empty() || block.scope_uses.empty();
+        if (address == live) return device.scopes.empty() || block.uses == block.scope_uses;
         address += block.bytes;
       }
     }
   }
-  return true;
+  return false;
 }
 
 // A release too many makes the use count negative, and every later emptyCache asserts.
@@ -50,6 +52,12 @@ bool Model::may_empty_cache(int pool) const {
       return false;
   }
   return true;
+}
+
+// Pools are tried in the order of a hash table.
+bool Model::may_use_on_oom(int device, int pool) const {
+  const std::set<int>& pools = devices_[device].rescue_pools;
+  return pools.empty() || pools.contains(pool);
 }
 
 // A restore that fails half way leaves dangling entries (allocator.md 2.3): every recorded segment

@@ -59,6 +59,7 @@ Real::Real() {
 
 // Blocks die inside a scope: those that were recorded in one must (Model::may_free).
 Real::~Real() {
+  slotgraph_emulation_clear_faults();
   constexpr int kLast = 0;  // a pool that no program uses
   for (int device = 0; device < kDevices; ++device) {
     begin_scope(device, kLast, {});
@@ -68,6 +69,7 @@ Real::~Real() {
   for (int device = 0; device < kDevices; ++device) {
     end_scope(device, kLast);
     for (int pool = 0; pool <= kPools; ++pool) {
+      use_on_oom(device, pool, false);
       attempt([&] {
         while (caching::get()->getPoolUseCount(index(device), id(pool)) > 0)
           caching::releasePool(index(device), id(pool));
@@ -173,6 +175,21 @@ Reply Real::empty_cache(int pool) {
   });
 }
 
+Reply Real::forbid_splits(int device, int pool) {
+  return attempt([&] {
+    caching::get()->setNoSplit(index(device), id(pool));
+    return Reply{};
+  });
+}
+
+Reply Real::use_on_oom(int device, int pool, bool use) {
+  pools_.insert({device, pool});
+  return attempt([&] {
+    caching::get()->setUseOnOOM(index(device), id(pool), use);
+    return Reply{};
+  });
+}
+
 Reply Real::take_checkpoint(int device, int pool) {
   return attempt([&] {
     checkpoints_.push_back({device, caching::getCheckpointState(index(device), id(pool))});
@@ -218,6 +235,13 @@ Reply Real::wait(int mark) {
     C10_CUDA_CHECK(cudaEventSynchronize(marks_[mark]));
     return Reply{};
   });
+}
+
+Reply Real::fail_next_segment(bool out_of_memory) {
+  slotgraph_emulation_clear_faults();
+  slotgraph_emulation_fail("cudaMalloc", 1, 0,
+                           out_of_memory ? cudaErrorMemoryAllocation : cudaErrorLaunchFailure);
+  return {};
 }
 
 Reply Real::configure(const Settings& settings) {
@@ -288,13 +312,12 @@ Observation Real::observe(int device,
       seen.segments.back().blocks.push_back(
           {block.size, block.active ? block.requested_size : 0, block.allocated, block.active});
   }
-  for (auto pool = pools_.begin(); pool != pools_.end();) {
-    const auto [of, number] = *pool;
-    const Reply known = of != device ? Reply{} : attempt([&, d = of, p = number] {
-      seen.use_counts[p] = caching::get()->getPoolUseCount(index(d), id(p));
+  for (const auto& [of, pool] : pools_) {
+    if (of != device) continue;
+    attempt([&, p = pool] {  // refused unless the pool exists
+      seen.use_counts[p] = caching::get()->getPoolUseCount(index(device), id(p));
       return Reply{};
     });
-    pool = known.outcome == Outcome::kDone ? std::next(pool) : pools_.erase(pool);
   }
   return seen;
 }

@@ -42,10 +42,13 @@ class Real final : public Subject {
   Reply retain(int device, int pool) override;
   Reply release(int device, int pool) override;
   Reply empty_cache(int pool) override;
+  Reply forbid_splits(int device, int pool) override;
+  Reply use_on_oom(int device, int pool, bool use) override;
   Reply take_checkpoint(int device, int pool) override;
   Reply restore(int checkpoint) override;
   Reply mark(Stream stream) override;
   Reply wait(int mark) override;
+  Reply fail_next_segment(bool out_of_memory) override;
   Reply configure(const Settings& settings) override;
   Reply limit(int device, double fraction) override;
   Observations observe() override;

@@ -99,6 +99,9 @@ class Subject {
   virtual Reply retain(int device, int pool) = 0;  // makes the pool unless it exists
   virtual Reply release(int device, int pool) = 0;
   virtual Reply empty_cache(int pool) = 0;  // on all devices; pool 0: what is in no pool
+  virtual Reply forbid_splits(int device, int pool) = 0;
+  // Whether requests of the default pool that fail may take the pool's free blocks.
+  virtual Reply use_on_oom(int device, int pool, bool use) = 0;
 
   // Of a private pool. Checkpoints are numbered from 0; one that is refused takes no number.
   virtual Reply take_checkpoint(int device, int pool) = 0;
@@ -108,6 +111,8 @@ class Subject {
   virtual Reply mark(Stream stream) = 0;
   virtual Reply wait(int mark) = 0;
 
+  // The next attempt to get a segment, on any device, fails: for want of memory, or otherwise.
+  virtual Reply fail_next_segment(bool out_of_memory) = 0;
   virtual Reply configure(const Settings& settings) = 0;
   virtual Reply limit(int device, double fraction) = 0;  // of the capacity
 
