@@ -153,65 +153,6 @@ Reply Model::use_on_oom(int device, int pool, bool use) {
   return {};
 }
 
-// Flushes deferred blocks even while a scope is open (Defects.ACheckpointInAScope...).
-Reply Model::take_checkpoint(int device, int pool) {
-  flush_deferred(devices_[device]);
-  if (!devices_[device].use_counts.contains(pool)) return refused();
-  Checkpoint checkpoint{device, pool, {}};
-  for (const auto& [address, segment] : devices_[device].segments) {
-    if (segment.pool != pool) continue;
-    for (const Block& block : segment.blocks)
-      if (block.state == Block::State::kWaiting) return refused();
-    checkpoint.segments[address] = segment;
-  }
-  checkpoints_.push_back(std::move(checkpoint));
-  return {};
-}
-
-Reply Model::restore(int number) {
-  const Checkpoint& checkpoint = checkpoints_[number];
-  Device& device = devices_[checkpoint.device];
-  const auto pool = device.use_counts.find(checkpoint.pool);
-  if (pool == device.use_counts.end() || pool->second == 0) return refused();
-  Reply reply;
-  for (auto& [start, segment] : device.segments) {
-    if (segment.pool != checkpoint.pool) continue;
-    Address address = start;
-    std::size_t bytes = 0;
-    for (Block& block : segment.blocks) {
-      if (block.state == Block::State::kLive) {
-        reply.freed.push_back(address);
-        if (oversize(block.bytes)) --device.counters["oversize allocations"];
-      }
-      address += block.bytes;
-      bytes += block.bytes;
-    }
-    segment.blocks = {{.bytes = bytes}};
-  }
-  for (const auto& [start, segment] : checkpoint.segments) {
-    std::vector<Block>& blocks = device.segments.at(start).blocks;
-    blocks.clear();
-    Address address = start;
-    for (const Block& block : segment.blocks) {
-      // The size that was asked for is forgotten.
-      blocks.push_back({.bytes = block.bytes, .requested = block.bytes, .state = block.state});
-      ++device.counters["allocations"];
-      if (block.state == Block::State::kLive) {
-        reply.allocated.push_back(address);
-        if (oversize(block.bytes)) ++device.counters["oversize allocations"];
-      }
-      address += block.bytes;
-    }
-  }
-  for (const Address address : reply.freed) {
-    if (std::binary_search(reply.allocated.begin(), reply.allocated.end(), address)) continue;
-    note(Situation::kRestoredStale);
-    dead_.push_back(address);
-  }
-  note(Situation::kRestored);
-  return reply;
-}
-
 Reply Model::mark(Stream) {
   marks_.push_back(++issued_);
   return {};

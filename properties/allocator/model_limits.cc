@@ -1,5 +1,5 @@
-// What the real allocator must not be asked, because it would be corrupted: a test of each is in
-// defects_test.cc.
+// What the real allocator must not be asked: it would be corrupted, or the order of a hash table
+// would decide.
 #include <algorithm>
 
 #include "properties/allocator/model.h"
@@ -24,13 +24,15 @@ bool Model::may_free(Address live) const {
   return false;
 }
 
-// A release too many makes the use count negative, and every later emptyCache asserts.
+// A release too many makes the use count negative, and every later emptyCache asserts
+// (DefectsDeathTest.AReleaseTooManySpoilsEmptyCache).
 bool Model::may_release(int device, int pool) const {
   const auto known = devices_[device].use_counts.find(pool);
   return known == devices_[device].use_counts.end() || known->second > 0;
 }
 
-// A split block that max_split makes oversize is given to cudaFree while its neighbours live.
+// A split block that max_split makes oversize is given to cudaFree while its neighbours live
+// (DefectsDeathTest.ALoweredMaxSplitSizeFreesLiveNeighbours).
 bool Model::may_configure(const Settings& settings) const {
   for (const Device& device : devices_)
     for (const auto& [address, segment] : device.segments)
@@ -58,31 +60,6 @@ bool Model::may_empty_cache(int pool) const {
 bool Model::may_use_on_oom(int device, int pool) const {
   const std::set<int>& pools = devices_[device].rescue_pools;
   return pools.empty() || pools.contains(pool);
-}
-
-// A restore that fails half way leaves dangling entries (allocator.md 2.3): every recorded segment
-// must be there, and all blocks of the pool be freed at once.
-bool Model::may_restore(int number) const {
-  const Checkpoint& checkpoint = checkpoints_[number];
-  const Device& device = devices_[checkpoint.device];
-  const auto pool = device.use_counts.find(checkpoint.pool);
-  if (pool == device.use_counts.end() || pool->second == 0) return true;
-  for (const auto& [address, segment] : device.segments) {
-    if (segment.pool != checkpoint.pool) continue;
-    for (const Block& block : segment.blocks) {
-      const bool free = block.state == Block::State::kFree;
-      if (!free && (block.state != Block::State::kLive || !block.uses.empty())) return false;
-    }
-  }
-  return std::all_of(
-      checkpoint.segments.begin(), checkpoint.segments.end(), [&](const auto& recorded) {
-        const auto now = device.segments.find(recorded.first);
-        const Segment& before = recorded.second;
-        return now != device.segments.end() && now->second.pool == checkpoint.pool &&
-               now->second.stream == before.stream && now->second.small == before.small &&
-               now->second.bytes() == before.bytes() &&
-               !(before.split() && oversize(before.bytes()));
-      });
 }
 
 }  // namespace slotgraph::allocator

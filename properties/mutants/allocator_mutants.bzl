@@ -75,7 +75,7 @@ ALLOCATOR_MUTANTS = [
     _mutant(
         id = "a09",
         bug = "a restore forgets the split behind a live block",
-        source = "model",
+        source = "checkpoints",
         find = "// The size that was asked for is forgotten.",
         replace = """
           if (!blocks.empty() && block.state == Block::State::kFree) {
