@@ -84,8 +84,9 @@ class Callable {
   // A module that has been set to another training mode since the capture runs eagerly.
   //
   // Throws Error before anything is copied: P01 a named input is missing, P05 another number of
-  // inputs, or one that differs from the sample in sizes, dtype, device or layout; P06 the frame or
-  // another one of its colour is in flight, P09 it was reset, P10 a borrower calls. A backward
+  // inputs, or one that differs from the sample in sizes, dtype, device or layout, or another
+  // device is current; P06 the frame or another one of its colour is in flight, P09 it was reset,
+  // P10 a borrower calls. A backward
   // throws: P03 a gradient of other sizes, P07 its flight is over or not the newest, P08 it would
   // overwrite the gradient that the backward event before returned, P09.
   Tensors forward(const Inputs& inputs) { return forward(inputs, {}); }

@@ -20,22 +20,30 @@
 namespace slotgraph::device::host {
 namespace {
 
-// The device of the first CUDA tensor, or of an explicit device argument.
+// The device of the CUDA tensors, which is one, or else of an explicit device argument.
 std::optional<at::Device> device_of(const torch::jit::Stack& arguments) {
-  std::optional<at::Device> found;
+  std::optional<at::Device> found, asked;
+  const auto note = [&](const at::Tensor& tensor) {
+    if (!tensor.defined() || !tensor.is_cuda()) return;
+    if (!found) found = tensor.device();
+    TORCH_CHECK(*found == tensor.device(),
+                "Expected all tensors to be on the same device, but found at least two devices, ",
+                *found, " and ", tensor.device(), "!");
+  };
   for (const c10::IValue& value : arguments) {
-    if (found) break;
-    if (value.isTensor() && value.toTensor().defined() && value.toTensor().is_cuda()) {
-      found = value.toTensor().device();
+    if (value.isTensor()) {
+      note(value.toTensor());
     } else if (value.isTensorList()) {
-      for (const at::Tensor& tensor : value.toTensorVector()) {
-        if (!found && tensor.defined() && tensor.is_cuda()) found = tensor.device();
-      }
-    } else if (value.isDevice() && value.toDevice().is_cuda() && value.toDevice().has_index()) {
-      found = value.toDevice();
+      for (const at::Tensor& tensor : value.toTensorVector()) note(tensor);
+    } else if (value.isOptionalTensorList()) {
+      for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector())
+        if (tensor) note(*tensor);
+    } else if (!asked && value.isDevice() && value.toDevice().is_cuda() &&
+               value.toDevice().has_index()) {
+      asked = value.toDevice();
     }
   }
-  return found;
+  return found ? found : asked;
 }
 
 void call_cpu_kernel(const c10::OperatorHandle& operation, torch::jit::Stack& stack) {

@@ -3,6 +3,7 @@
 #include <ATen/ops/_local_scalar_dense_native.h>
 #include <ATen/ops/copy.h>
 #include <ATen/ops/empty_like.h>
+#include <c10/core/Event.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -36,6 +37,34 @@ void copy_on_device(const at::Tensor& to, const at::Tensor& from) {
     const at::AutoDispatchBelowADInplaceOrView below;
     to.copy_(from);
   });
+}
+
+// What the current stream of `waiting` gets from now on follows what that of `first` has.
+void order_streams(at::Device first, at::Device waiting) {
+  c10::Event event(c10::DeviceType::CUDA);
+  event.record(c10::cuda::getCurrentCUDAStream(first.index()).unwrap());
+  event.block(c10::cuda::getCurrentCUDAStream(waiting.index()).unwrap());
+}
+
+// Runs on the source's stream; before and after it the two current streams wait for each other.
+// What must be converted is converted on the source's device, and laid out on the target's.
+void copy_between_devices(const at::Tensor& to, const at::Tensor& from) {
+  if (!same_dense_layout(to, from)) {
+    const at::Tensor source = from.to(to.scalar_type()).expand_as(to).contiguous();
+    const at::Tensor arrived = at::empty_like(to, to.options(), at::MemoryFormat::Contiguous);
+    copy_between_devices(arrived, source);
+    const c10::OptionalDeviceGuard guard(to.device());
+    copy_on_device(to, arrived);
+    return;
+  }
+  order_streams(to.device(), from.device());
+  {
+    const c10::OptionalDeviceGuard guard(from.device());
+    C10_CUDA_CHECK(cudaMemcpyPeerAsync(to.data_ptr(), to.device().index(), from.const_data_ptr(),
+                                       from.device().index(), to.nbytes(),
+                                       c10::cuda::getCurrentCUDAStream()));
+  }
+  order_streams(from.device(), to.device());
 }
 
 void refuse_pageable_capture(const at::Tensor& host) {
@@ -79,8 +108,9 @@ void copy_to_host(const at::Tensor& to, const at::Tensor& from, bool non_blockin
 at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
   if (self.is_same(source) || self.numel() == 0) return self;
   const c10::OptionalDeviceGuard guard(self.is_cuda() ? self.device() : source.device());
-  if (self.is_cuda() && source.is_cuda()) {
-    TORCH_CHECK(self.device() == source.device(), "the host device does not copy between devices");
+  if (self.is_cuda() && source.is_cuda() && self.device() != source.device()) {
+    copy_between_devices(self, source);
+  } else if (self.is_cuda() && source.is_cuda()) {
     copy_on_device(self, source);
   } else if (self.is_cuda()) {
     copy_to_device(self, source, non_blocking);

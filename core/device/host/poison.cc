@@ -2,6 +2,7 @@
 
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 
 #include <atomic>
@@ -54,6 +55,27 @@ bool may_fill(cudaStream_t stream, c10::MempoolId_t pool) {
   return it != captures().pools.end() && it->second == pool;
 }
 
+bool several_devices = false;
+
+// A block may die where another device is current, and a default stream is the current device's.
+// Makes no call if there is one device only: calls are counted.
+class OnDevice {
+ public:
+  explicit OnDevice(int device) {
+    if (!several_devices || cudaGetDevice(&before_) != cudaSuccess || before_ == device) return;
+    changed_ = cudaSetDevice(device) == cudaSuccess;
+  }
+  ~OnDevice() {
+    if (changed_) (void)cudaSetDevice(before_);
+  }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+ private:
+  int before_ = 0;
+  bool changed_ = false;
+};
+
 // The start of a segment that is being allocated: the block that follows at once is the runtime's
 // fresh memory, which holds the poison already. 0: none. Under the allocator's lock.
 std::uintptr_t fresh_segment = 0;
@@ -65,6 +87,7 @@ void on_trace(const caching::TraceEntry& entry) {
   const std::uintptr_t fresh = std::exchange(
       fresh_segment, entry.action_ == caching::TraceEntry::SEGMENT_ALLOC ? entry.addr_ : 0);
   if (!enabled || (!handed_out && entry.action_ != caching::TraceEntry::FREE_COMPLETED)) return;
+  const OnDevice guard(entry.device_);
   const auto stream = static_cast<cudaStream_t>(entry.stream_);
   // A capture records the fill all the same: every replay hands the block out again.
   if (handed_out && fresh == entry.addr_ && !capture_of(stream).id) return;
@@ -77,6 +100,7 @@ void on_trace(const caching::TraceEntry& entry) {
 
 // Other backends have no trackers, and their blocks no poison.
 void attach_block_poison() {
+  several_devices = c10::cuda::device_count() > 1;
   if (caching::get()->name() == "native") caching::attachAllocatorTraceTracker(on_trace);
 }
 

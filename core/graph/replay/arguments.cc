@@ -1,5 +1,6 @@
 #include "core/graph/replay/arguments.h"
 
+#include <c10/cuda/CUDAFunctions.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -35,6 +36,12 @@ Tensors arguments_of(const Inputs& inputs, std::size_t positional,
 }
 
 void check_inputs(const Tensors& inputs, const Tensors& places, int branch) {
+  const at::Device here(at::kCUDA, c10::cuda::current_device());
+  if (!places.empty() && places[0].device() != here) {
+    throw Error({"P05", fmt::format("forward of branch {}", branch),
+                 fmt::format("{} as the current device", here.str()), places[0].device().str(),
+                 "run a frame on the device of its capture"});
+  }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const at::Tensor& place = places[i];
     if (!not_plain(inputs[i]) && inputs[i].sizes() == place.sizes() &&

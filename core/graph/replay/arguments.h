@@ -14,7 +14,8 @@ namespace slotgraph {
 Tensors arguments_of(const Inputs& inputs, std::size_t positional,
                      const std::vector<std::string>& names, int branch);
 
-// Throws Error P05 if an input differs from its static place in sizes, dtype, device or layout.
+// Throws Error P05 if an input differs from its static place in sizes, dtype, device or layout, or
+// if the places' device is not the current one.
 void check_inputs(const Tensors& inputs, const Tensors& places, int branch);
 
 // Throws Error P03 if there is another number of incoming gradients than of places, or one of other

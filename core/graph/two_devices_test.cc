@@ -1,0 +1,70 @@
+// Two devices: a call belongs to the one that is current while it captures.
+#include <ATen/Functions.h>
+
+#include "core/emulation/control.h"
+#include "core/graph/testing/rig.h"
+#include "core/testing/rule.h"
+
+namespace slotgraph {
+namespace {
+
+using namespace testing;  // NOLINT(google-build-using-namespace): the rig's names
+
+const at::Device kSecond(at::kCUDA, 1);
+
+struct TwoDevices : DeviceTest {
+  static void SetUpTestSuite() {
+    ASSERT_EQ(slotgraph_emulation_set_device_count(2), 0);
+    DeviceTest::SetUpTestSuite();
+  }
+};
+
+// Output and gradient of a frame, on the CPU.
+Tensors step(CallableSet& set, const at::Tensor& input) {
+  const at::Tensor output = set.at(0).forward({{input}, {}})[0];
+  return {output.detach().to(at::kCPU), gradient(output, input).to(at::kCPU)};
+}
+
+TEST_F(TwoDevices, EveryModeWorksOnTheSecondDevice) {
+  Rig first;
+  const Tensors expected = step(*first.capture(Mode::kEager), first.samples[0].positional[0]);
+  const std::size_t before = allocated();
+  const c10::cuda::CUDAStreamGuard on_second(c10::cuda::getStreamFromPool(false, 1));
+  for (const Mode mode : {Mode::kNative, Mode::kPlacement, Mode::kArena, Mode::kCheckpoint}) {
+    Rig rig;
+    const auto set = rig.capture(mode);
+    const at::Tensor input = ramp(3, 0).requires_grad_(true);
+    ASSERT_EQ(input.device(), kSecond);
+    const Tensors found = step(*set, input);
+    EXPECT_TRUE(same_bytes(found[0], expected[0]) && same_bytes(found[1], expected[1]));
+    EXPECT_EQ(set->at(0).static_inputs()[0].device(), kSecond);
+  }
+  EXPECT_EQ(allocated(), before) << "nothing on the first device";
+}
+
+TEST_F(TwoDevices, ASampleOnAnotherDeviceIsRefused) {
+  Rig rig;
+  rig.samples[0].positional[0] = ramp(3, 0).to(kSecond).requires_grad_(true);
+  EXPECT_EQ(rule([&] { rig.capture(); }), "C19");
+}
+
+TEST_F(TwoDevices, AFrameRefusesInputsOfAnotherDevice) {
+  Rig rig;
+  const auto set = rig.capture();
+  const at::Tensor input = ramp(3, 0).to(kSecond);
+  EXPECT_EQ(rule([&] { set->at(0).forward({{input}, {}}); }), "P05");
+  EXPECT_EQ(rule([&] { set->at(0).forward(rig.samples[0]); }), "");
+}
+
+TEST_F(TwoDevices, AFrameIsRefusedWhileAnotherDeviceIsCurrent) {
+  Rig rig;
+  const auto set = rig.capture();
+  {
+    const c10::cuda::CUDAStreamGuard on_second(c10::cuda::getStreamFromPool(false, 1));
+    EXPECT_EQ(rule([&] { set->at(0).forward(rig.samples[0]); }), "P05");
+  }
+  EXPECT_EQ(rule([&] { set->at(0).forward(rig.samples[0]); }), "");
+}
+
+}  // namespace
+}  // namespace slotgraph
