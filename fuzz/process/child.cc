@@ -25,6 +25,13 @@ void Child::give(const nlohmann::json& request) {
   process_->write_line(request.dump());
 }
 
+void Child::retire() {
+  if (!process_) return;
+  process_->close_input();
+  (void)process_->wait();
+  process_.reset();
+}
+
 double Child::seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - since_).count();
 }

@@ -26,6 +26,8 @@ class Child {
   int output() const { return process_->output(); }  // to poll while it is busy
   double seconds() const;                            // since the request
   void kill() { process_->kill(); }
+  // Waits for the end of a child that ends by itself after its answer.
+  void retire();
 
   struct Answer {
     nlohmann::json json;                // null: the process ended instead

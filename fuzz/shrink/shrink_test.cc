@@ -44,7 +44,7 @@ const bool added = register_block(kind("planted_always", always_wrong)) &&
 
 Experiment planted(const std::string& block) {
   const Sources sources =
-      read_sources("core/plan/testdata", "core/order/testdata/schedules.jsonl", "p4v2n8-l1-k2");
+      read_sources("core/plan/testdata", "core/order/testdata/schedules.jsonl", "p4v2n8-l2-k2");
   Experiment experiment;
   for (std::uint64_t index = 0;; ++index) {
     const Generated generated = generate(sources, case_seed(5, index));

@@ -214,6 +214,7 @@ Injector::Injector() {
 
 void Injector::record() {
   reached_.clear();
+  fired_ = 0;
   thread_ = std::this_thread::get_id();
   state_ = State::kRecording;
 }

@@ -61,12 +61,14 @@ FatalTable FatalTable::read(const std::string& path) {
   return table;
 }
 
-std::string FatalTable::find(const std::string& call, const std::vector<std::string>& stack) const {
+std::string FatalTable::find(const std::vector<std::string>& stack) const {
   for (const Row& row : rows_) {
     const auto inside = [&](const std::string& frame) {
       return frame.find(row.frame) != std::string::npos;
     };
-    if (row.call == call && std::any_of(stack.begin(), stack.end(), inside)) return row.frame;
+    if (!stack.empty() && row.call == stack.front() &&
+        std::any_of(stack.begin(), stack.end(), inside))
+      return row.frame;
   }
   return "";
 }
@@ -84,7 +86,7 @@ Result judge_end(const std::string& mode, const Injection& injection, int code,
     result.outcome = Outcome::kFatal;
     const bool twice = injection.second > 0 || injection.fault == Fault::kPersistent;
     result.verdict = twice || undoes(injection.point.phase) ? Verdict::kHolds : Verdict::kViolated;
-  } else if (terminated && !table.find(injection.point.name, stack).empty()) {
+  } else if (terminated && !table.find(stack).empty()) {
     result.outcome = Outcome::kUpstreamFatal;
     result.verdict = Verdict::kHolds;
   }

@@ -43,8 +43,9 @@ class FatalTable {
  public:
   // Throws Error F04, F05 (no such file; a line that is not `call,frame,why`).
   static FatalTable read(const std::string& path);
-  // The row for a failure of that call under one of these functions, by its function; empty: none.
-  std::string find(const std::string& call, const std::vector<std::string>& stack) const;
+  // The row for a failure of the call at the top of the stack under one of the functions below, by
+  // its function; empty: none.
+  std::string find(const std::vector<std::string>& stack) const;
 
  private:
   struct Row {

@@ -34,7 +34,8 @@ TEST(JudgeEnd, OnlyKnownEndsHold) {
   EXPECT_EQ(judged(guard, 134, kTerminated).outcome, Outcome::kUpstreamFatal);
   EXPECT_EQ(judged(guard, 134, kTerminated).verdict, Verdict::kHolds);
   // Another call, another place, another end.
-  EXPECT_EQ(judged(injection("cudaFree", "warm_up"), 134, kTerminated).verdict, Verdict::kViolated);
+  EXPECT_EQ(judged(guard, 134, kTerminated, {"cudaFree", "uncheckedSetDevice"}).verdict,
+            Verdict::kViolated);
   EXPECT_EQ(judged(guard, 134, kTerminated, {"cudaGetDevice", "main"}).verdict, Verdict::kViolated);
   EXPECT_EQ(judged(guard, 134, "").verdict, Verdict::kViolated);
   EXPECT_EQ(judged(guard, 139, kTerminated).verdict, Verdict::kViolated);

@@ -99,7 +99,12 @@ class Sweep {
       if (worker.child.idle()) continue;
       const bool late = worker.child.seconds() > kPatience;
       if (late) worker.child.kill();
-      if (const auto answer = worker.child.answer()) take(worker.task, *answer, late);
+      const auto answer = worker.child.answer();
+      if (!answer) continue;
+      // The worker cannot go on with a device that is lost.
+      if (answer->json.is_object() && fault() == Fault::kSticky && !answer->notes.empty())
+        worker.child.retire();
+      take(worker.task, *answer, late);
     }
     return true;
   }

@@ -24,11 +24,10 @@ void answer(const nlohmann::json& json) {
 
 // First, second and last number of each class: calls of a point from one place of the code. All
 // places from which a failure ends the process for one known reason are one class.
-nlohmann::json classes_of(const Point& point, const std::vector<std::uint64_t>& digests,
-                          const FatalTable& table) {
+nlohmann::json classes_of(const std::vector<std::uint64_t>& digests, const FatalTable& table) {
   std::map<std::string, std::vector<std::uint64_t>> numbers;
   for (std::size_t i = 0; i < digests.size(); ++i) {
-    const std::string fatal = table.find(point.name, Injector::instance().stacks().at(digests[i]));
+    const std::string fatal = table.find(Injector::instance().stacks().at(digests[i]));
     numbers[fatal.empty() ? fmt::format("{:016x}", digests[i]) : fatal].push_back(i + 1);
   }
   nlohmann::json classes = nlohmann::json::array();
@@ -48,9 +47,8 @@ void list_points(const Operation& operation, const FatalTable& table) {
   injector.disarm();
   nlohmann::json points = nlohmann::json::array();
   for (const auto& [point, digests] : injector.reached_points()) {
-    points.push_back({{"point", point.name},
-                      {"phase", point.phase},
-                      {"classes", classes_of(point, digests, table)}});
+    points.push_back(
+        {{"point", point.name}, {"phase", point.phase}, {"classes", classes_of(digests, table)}});
   }
   nlohmann::json findings = nlohmann::json::array();
   for (const Contract& contract : operation.contracts)
