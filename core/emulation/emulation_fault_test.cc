@@ -139,6 +139,53 @@ TEST_F(LogTest, UnsupportedOptionsFail) {
   EXPECT_OK(cudaGraphDestroy(graph));
 }
 
+// What it says is the call's result, and the call does not run.
+TEST_F(FaultTest, AnObserverIsAskedBeforeEveryCall) {
+  struct Observer {
+    std::vector<std::string> seen;
+    int answer = 0;
+    static int ask(const char* call, void* context) {
+      auto& observer = *static_cast<Observer*>(context);
+      observer.seen.emplace_back(call);
+      return observer.answer;
+    }
+  } observer;
+  slotgraph_emulation_observe(Observer::ask, &observer);
+  for (const NamedCall& call : every_call()) {
+    SCOPED_TRACE(call.name);
+    observer = {{}, cudaErrorAssert};
+    EXPECT_EQ(call.call(), cudaErrorAssert);
+    EXPECT_EQ(observer.seen, std::vector<std::string>{call.name});
+    EXPECT_TRUE(reports(newest_entry(), call.name, cudaErrorAssert));
+  }
+  observer.answer = 0;
+  const std::size_t before = slotgraph_emulation_usage().segments;
+  void* memory = nullptr;
+  observer.answer = cudaErrorMemoryAllocation;
+  EXPECT_EQ(cudaMalloc(&memory, 64), cudaErrorMemoryAllocation);
+  EXPECT_EQ(slotgraph_emulation_usage().segments, before);
+  slotgraph_emulation_observe(nullptr, nullptr);
+  observer.seen.clear();
+  EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
+  EXPECT_TRUE(observer.seen.empty());
+}
+
+TEST_F(FaultTest, UsageCountsEventsAndOpenCaptures) {
+  const SlotgraphEmulationUsage before = slotgraph_emulation_usage();
+  cudaEvent_t event = nullptr;
+  EXPECT_OK(cudaEventCreate(&event));
+  cudaStream_t stream = nullptr;
+  EXPECT_OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  EXPECT_OK(begin_capture(stream));
+  EXPECT_EQ(slotgraph_emulation_usage().events, before.events + 1);
+  EXPECT_EQ(slotgraph_emulation_usage().captures, before.captures + 1);
+  EXPECT_OK(cudaGraphDestroy(end_capture(stream)));
+  EXPECT_OK(cudaEventDestroy(event));
+  EXPECT_OK(cudaStreamDestroy(stream));
+  EXPECT_EQ(slotgraph_emulation_usage().events, before.events);
+  EXPECT_EQ(slotgraph_emulation_usage().captures, before.captures);
+}
+
 TEST_F(LogTest, EntryHoldsThreadArgumentsAndResult) {
   EXPECT_EQ(cudaMalloc(nullptr, 255), cudaErrorInvalidValue);
   EXPECT_EQ(newest_entry(), "cudaMalloc(0x0, 0xff, 0x0, 0x0) = 1");

@@ -1,8 +1,14 @@
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
 #include "core/trace/calls.h"
 #include "core/trace/event_log.h"
 #include "core/trace/fault_rules.h"
+#include "core/trace/steps.h"
 
 namespace slotgraph::trace {
 namespace {
@@ -45,6 +51,43 @@ TEST(EventLog, KeepsTheNewestEntriesAndPrintsThem) {
   log.set_limit(0);
   log.append({});
   EXPECT_TRUE(log.entries().empty());
+}
+
+TEST(Phases, TheInnermostOfThisThreadCounts) {
+  EXPECT_EQ(phase(), Phase::outside);
+  {
+    const PhaseScope call(Phase::call);
+    {
+      const PhaseScope layout(Phase::layout);
+      EXPECT_EQ(phase_name(phase()), "layout");
+      std::thread([] { EXPECT_EQ(phase(), Phase::outside); }).join();
+    }
+    EXPECT_EQ(phase(), Phase::call);
+    try {
+      const PhaseScope rollback(Phase::rollback);
+      throw 1;
+    } catch (int) {
+      EXPECT_EQ(phase(), Phase::call);
+    }
+  }
+  EXPECT_EQ(phase(), Phase::outside);
+}
+
+TEST(Steps, TheListenerHearsThemAndMayThrow) {
+  struct Listener : StepListener {
+    void reached(Step step) override {
+      heard.emplace_back(step_name(step));
+      if (step == Step::adoption) throw std::runtime_error("planted");
+    }
+    std::vector<std::string> heard;
+  } listener;
+  reached(Step::adoption);
+  set_step_listener(&listener);
+  reached(Step::staging);
+  EXPECT_THROW(reached(Step::adoption), std::runtime_error);
+  set_step_listener(nullptr);
+  reached(Step::adoption);
+  EXPECT_EQ(listener.heard, (std::vector<std::string>{"staging", "adoption"}));
 }
 
 }  // namespace

@@ -39,9 +39,18 @@ TEST(Reproducer, Holds) {{
 }}  // namespace slotgraph::fuzz
 )";
 
-constexpr const char* kBuild = R"(cc_test(
+constexpr const char* kBuild = R"(exports_files([
+    "experiment.json",
+    "manifest.json",
+    "reproducer_test.cc",
+])
+
+# By its name only: it fails as long as the failure is there.
+cc_test(
     name = "reproducer_test",
     srcs = ["reproducer_test.cc"],
+    tags = ["manual"],
+    visibility = ["//visibility:public"],
     deps = [
         "//core/device",  # first: its runtime library must win over the wheel's
         "//core:json_reader",
@@ -124,7 +133,9 @@ Observation confirm(const std::string& program, const std::string& folder,
   std::filesystem::create_directories(folder);
   Observation again = observe_in_child(program, folder, failure.experiment, folder);
   Reproducer written = failure;
-  if (!again.signature.starts_with(failure.observation.signature)) {
+  if (again.signature.starts_with(failure.observation.signature)) {
+    written.observation.signature = again.signature;
+  } else {
     written.observation.verdict = Verdict::kFlaky;
     written.observation.findings.push_back(
         again.signature.empty() ? "a second run in a fresh process held"

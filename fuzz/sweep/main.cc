@@ -25,7 +25,7 @@ int run(int argc, char** argv) {
   const Case value = case_of(options.case_file);  // before any worker is started
   enter_data_folder();
   if (options.worker) return run_sweep_worker(value);
-  return run_sweep(options, std::filesystem::read_symlink("/proc/self/exe"));
+  return run_sweep(options, value, std::filesystem::read_symlink("/proc/self/exe"));
 }
 
 }  // namespace

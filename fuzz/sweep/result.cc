@@ -21,12 +21,7 @@ constexpr int kAborted = 128 + 6;
 // Phases in which the runtime undoes what it has done.
 bool undoes(const std::string& phase) { return phase == "rollback" || phase == "restore_state"; }
 
-std::string last_line(const std::string& text) {
-  const std::size_t end = text.find_last_not_of('\n');
-  if (end == std::string::npos) return "";
-  const std::size_t begin = text.rfind('\n', end);
-  return text.substr(begin == std::string::npos ? 0 : begin + 1, end - begin);
-}
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 }  // namespace
 
@@ -41,6 +36,7 @@ nlohmann::json to_json(const Result& result) {
                       {"findings", result.findings}};
   const bool worth = result.verdict != Verdict::kHolds || result.outcome == Outcome::kUpstreamFatal;
   if (worth) json["stack"] = result.stack;
+  if (!result.folder.empty()) json["folder"] = result.folder;
   return json;
 }
 
@@ -76,7 +72,13 @@ std::string FatalTable::find(const std::vector<std::string>& stack) const {
 Result judge_end(const std::string& mode, const Injection& injection, int code,
                  const std::string& errors, const std::vector<std::string>& stack,
                  const FatalTable& table) {
-  Result result{mode, injection, Outcome::kDied, Verdict::kViolated, last_line(errors), {}, stack};
+  Result result;
+  result.mode = mode;
+  result.injection = injection;
+  result.outcome = Outcome::kDied;
+  result.verdict = Verdict::kViolated;
+  result.error = first_line(errors);
+  result.stack = stack;
   const bool fatal = code == kInternal && errors.find("slotgraph: fatal:") != std::string::npos;
   const bool terminated = code == kAborted && errors.find("terminate called") != std::string::npos;
   if (injection.fault == Fault::kSticky && !stack.empty()) {

@@ -34,6 +34,7 @@ struct Result {
   std::vector<std::string> findings;
   std::vector<std::string> stack;  // of the last failure, from the point outwards
   int fired = 0;                   // how often something failed
+  std::string folder;              // the reproducer of a failure
 };
 nlohmann::json to_json(const Result& result);
 

@@ -16,6 +16,8 @@
 #include "core/files.h"
 #include "core/json_reader.h"
 #include "fuzz/process/child.h"
+#include "fuzz/process/program.h"
+#include "fuzz/repro/reproducer.h"
 #include "fuzz/sweep/result.h"
 #include "fuzz/sweep/worker.h"
 
@@ -24,11 +26,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kPatience = 120;       // seconds for one trial
+constexpr double kPatience = 120;  // seconds for one trial
+constexpr int kMostReported = 20;
 constexpr std::uint64_t kDeepest = 48;  // fault points after the first of a pair
 
 volatile std::sig_atomic_t stop_signal = 0;
 void request_stop(int) { stop_signal = 1; }
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -42,8 +47,9 @@ struct Task {
 
 class Sweep {
  public:
-  Sweep(const SweepOptions& options, const std::string& program)
+  Sweep(const SweepOptions& options, const Case& value, const std::string& program)
       : options_(options),
+        case_(value),
         table_(FatalTable::read("fuzz/sweep/fatal_points.csv")),
         trials_(options.out + "/trials.jsonl") {
     std::vector<std::string> command{program, "--worker"};
@@ -136,14 +142,15 @@ class Sweep {
     if (answer.json.is_null())
       return judge_end(task.mode, injection, answer.code, answer.errors, stack, table_);
     const nlohmann::json& trial = answer.json["trial"];
-    Result result{task.mode,
-                  injection,
-                  Outcome::kAbsorbed,
-                  Verdict::kHolds,
-                  trial["error"],
-                  trial["findings"].get<std::vector<std::string>>(),
-                  stack,
-                  static_cast<int>(answer.notes.size())};
+    Result result;
+    result.mode = task.mode;
+    result.injection = injection;
+    result.outcome = Outcome::kAbsorbed;
+    result.verdict = Verdict::kHolds;
+    result.error = trial["error"];
+    result.findings = trial["findings"].get<std::vector<std::string>>();
+    result.stack = stack;
+    result.fired = static_cast<int>(answer.notes.size());
     if (!result.error.empty()) result.outcome = Outcome::kRecovered;
     if (injection.fault == Fault::kSticky) result.outcome = Outcome::kSticky;
     if (result.fired == 0) result.outcome = Outcome::kNotReached;
@@ -199,7 +206,6 @@ class Sweep {
   void add(const Task& task, Result result) {
     const bool reached = result.outcome != Outcome::kNotReached;
     ++summary_.runs;
-    ++summary_.verdicts[to_string(result.verdict)];
     ++summary_.outcomes[to_string(result.outcome)];
     auto& row = summary_.rows[task.mode][task.injection->point];
     ++row.runs;
@@ -212,7 +218,9 @@ class Sweep {
     } else {
       summary_.points_reached += reached;
     }
+    if (result.verdict == Verdict::kViolated) confirm_failure(result);
     trials_.append(to_json(result).dump());
+    ++summary_.verdicts[to_string(result.verdict)];
     if (result.verdict != Verdict::kHolds) print_failure(result);
   }
 
@@ -230,20 +238,34 @@ class Sweep {
     tasks_.push_front({task.mode, next, false});
   }
 
-  void print_failure(const Result& result) {
-    constexpr int most = 20;
-    if (++failures_ > most) return;
+  // A failure is run again, in a process of its own, before it is reported.
+  void confirm_failure(Result& result) {
+    if (++failures_ > kMostReported) return;
+    result.folder = fmt::format("{}/repro/{}", options_.out, failures_);
+    Observation seen = observation_of(result.mode, result.injection, result.findings);
+    if (result.outcome == Outcome::kDied || result.outcome == Outcome::kFatal)
+      seen.signature = "process";
+    const Observation again = confirm(program_path("repro"), result.folder,
+                                      {{case_, result.mode, result.injection}, seen});
+    if (again.signature.starts_with(seen.signature)) return;
+    result.verdict = Verdict::kFlaky;
+    result.findings.push_back("again in a fresh process: " +
+                              (again.signature.empty() ? "it held" : again.signature));
+  }
+
+  void print_failure(const Result& result) const {
+    if (failures_ > kMostReported) return;
     if (terminal_) fmt::print(stderr, "\r\033[K");
     fmt::print("\n{}: {}, mode {}: {}\n", to_string(result.verdict), to_string(result.injection),
                result.mode, to_string(result.outcome));
-    if (!result.error.empty()) fmt::print("  thrown: {}\n", result.error);
-    for (const std::string& finding : result.findings) fmt::print("  {}\n", finding);
+    if (!result.error.empty()) fmt::print("  thrown: {}\n", first_line(result.error));
+    for (const std::string& finding : result.findings) fmt::print("  {:.300}\n", finding);
     for (std::size_t i = 0; i < std::min<std::size_t>(result.stack.size(), 12); ++i)
       fmt::print("    {}\n", result.stack[i]);
-    const std::string rule = fmt::format("{}/rules/{}.json", options_.out, failures_);
-    write_file(rule, nlohmann::json::array({to_json(result.injection)}).dump(1) + "\n");
-    fmt::print("  again: bazel run //fuzz:sweep -- {} --mode {} --rules {}\n", options_.case_file,
-               result.mode, rule);
+    if (!result.folder.empty())
+      fmt::print(
+          "  again:   bazel run //fuzz:repro -- {0}\n  smaller: bazel run //fuzz:shrink -- {0}\n",
+          result.folder);
     std::fflush(stdout);
   }
 
@@ -277,13 +299,14 @@ class Sweep {
     for (const auto& [name, count] : summary_.outcomes) fmt::print("  {:<16}{:>8}\n", name, count);
     for (const auto& [name, count] : summary_.verdicts) fmt::print("{:<18}{:>8}\n", name, count);
     fmt::print("every trial: {0}/trials.jsonl, totals: {0}/summary.json\n", options_.out);
-    if (summary_.verdicts["violated"] > 0) return kViolated;
+    if (summary_.verdicts["violated"] + summary_.verdicts["flaky"] > 0) return kViolated;
     if (summary_.verdicts["unknown"] > 0) return kUnknown;
     if (stop_signal) return kStopped;
     return summary_.runs == 0 || !summary_.complete() ? kUnknown : kHolds;
   }
 
   const SweepOptions& options_;
+  const Case& case_;
   FatalTable table_;
   LineFile trials_;
   struct Worker {
@@ -303,8 +326,8 @@ class Sweep {
 
 }  // namespace
 
-int run_sweep(const SweepOptions& options, const std::string& program) {
-  return Sweep(options, program).run();
+int run_sweep(const SweepOptions& options, const Case& value, const std::string& program) {
+  return Sweep(options, value, program).run();
 }
 
 }  // namespace slotgraph::fuzz

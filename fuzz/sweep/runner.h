@@ -4,12 +4,14 @@
 
 #include <string>
 
+#include "fuzz/case/case.h"
 #include "fuzz/sweep/options.h"
 
 namespace slotgraph::fuzz {
 
-// `program` is what workers are started from. Returns the exit code.
-int run_sweep(const SweepOptions& options, const std::string& program);
+// `value` is the case of the options, `program` what workers are started from. Returns the exit
+// code.
+int run_sweep(const SweepOptions& options, const Case& value, const std::string& program);
 
 }  // namespace slotgraph::fuzz
 
