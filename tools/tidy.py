@@ -17,6 +17,9 @@ import sys
 # a case, a plan, a schedule or a record.
 STEADY_CLOCK = {
     "fuzz/campaign/campaign.cc": "progress and the time limit; decides only how many cases run",
+    "fuzz/process/child.cc": "how long a child may be silent before it is killed",
+    "fuzz/process/child.h": "the same",
+    "fuzz/sweep/runner.cc": "progress and the seconds of the summary",
     "properties/figures.cc": "it measures, and asserts nothing about time",
 }
 

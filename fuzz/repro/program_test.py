@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A reproducer, run and shrunk as its users do: a failure that the product itself has, one that is gone, bad folders."""
+"""Reproducers, run and shrunk as users do: a failure that the product itself has, one that is gone, bad folders."""
 import json
 import os
 import pathlib
@@ -63,7 +63,8 @@ class Reproducers(unittest.TestCase):
         self.assertEqual(run(SHRINK, self.folder).returncode, 2)
 
     def test_another_failure_is_told(self):
-        self.edit("manifest.json", lambda manifest: manifest["observation"].update(signature="equality, arena, output #"))
+        other = {"signature": "equality, arena, output #"}
+        self.edit("manifest.json", lambda manifest: manifest["observation"].update(other))
         result = run(REPRO, self.folder)
         self.assertEqual(result.returncode, 1)
         self.assertIn("another failure", result.stdout)

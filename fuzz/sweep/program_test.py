@@ -46,7 +46,8 @@ class Sweep(unittest.TestCase):
 
     # A failure while a failure is rolled back may end the process, with the documented code and message only.
     def test_pairs_reach_the_rollback(self):
-        result = run("--mode", "checkpoint", "--fault", "pair", "--pairs", "2", "--points", "after_setter", out=self.out)
+        result = run("--mode", "checkpoint", "--fault", "pair", "--pairs", "2", "--points", "after_setter",
+                     out=self.out)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertGreater(self.summary()["outcomes"].get("fatal", 0), 0)
         self.assertGreater(self.summary()["outcomes"].get("recovered", 0), 0)
@@ -66,7 +67,8 @@ class Sweep(unittest.TestCase):
 
     def test_wrong_input_is_refused_with_advice(self):
         empty = self.file("empty.json", "")
-        rule = self.file("rule.json", '[{"point": "module_foward", "phase": "*", "nth": 1, "fault": "once", "second": 0}]')
+        rule = self.file("rule.json", json.dumps(
+            [{"point": "module_foward", "phase": "*", "nth": 1, "fault": "once", "second": 0}]))
         for arguments, text in ((["--points", "cudaMaloc"], "cudaMalloc"), (["--fault", "never"], "once"),
                                 (["--mode", "fast"], "placement"), ([empty], "empty.json"),
                                 ([self.folder.name + "/none.json"], "none.json"), (["--rules", empty], "empty.json"),
