@@ -43,7 +43,8 @@ struct MemoryInfo {
 
 // What exists on all devices.
 struct Resources {
-  std::size_t graphs = 0;  // and executable graphs
+  std::size_t segments = 0;  // device memory, in pieces as it was asked for
+  std::size_t graphs = 0;    // and executable graphs
   std::size_t events = 0;
   std::size_t captures = 0;  // open ones
   std::size_t queued = 0;    // operations that have not run

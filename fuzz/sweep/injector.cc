@@ -131,7 +131,8 @@ void append(std::vector<std::string>& all, const Names& names) {
 std::string to_string(const Point& point) { return point.name + "@" + point.phase; }
 
 std::string to_string(Fault fault) {
-  return fault == Fault::kOnce ? "once" : fault == Fault::kPersistent ? "persistent" : "sticky";
+  constexpr std::array names = {"once", "persistent", "sticky", "capacity"};
+  return names[static_cast<std::size_t>(fault)];
 }
 
 std::string to_string(const Injection& injection) {
@@ -189,10 +190,11 @@ Injection injection_from_json(const JsonReader& reader) {
   if (injection.point.phase != "*")
     (void)matching(injection.point.phase, reader.path() + "/phase", phase_names());
   injection.nth = static_cast<std::uint64_t>(reader.field("nth").integer(1, 1'000'000'000));
-  const std::string fault = reader.field("fault").choice({"once", "persistent", "sticky"});
-  injection.fault = fault == "once"         ? Fault::kOnce
-                    : fault == "persistent" ? Fault::kPersistent
-                                            : Fault::kSticky;
+  const std::string fault =
+      reader.field("fault").choice({"once", "persistent", "sticky", "capacity"});
+  for (const Fault kind : {Fault::kOnce, Fault::kPersistent, Fault::kSticky, Fault::kCapacity}) {
+    if (to_string(kind) == fault) injection.fault = kind;
+  }
   injection.second = static_cast<std::uint64_t>(reader.field("second").integer(0, 1'000'000'000));
   return injection;
 }
@@ -226,6 +228,8 @@ void Injector::arm(const Injection& injection,
   counts_.clear();
   after_first_ = 0;
   fired_ = 0;
+  failed_.clear();
+  segments_ = device::resources().segments;
   thread_ = std::this_thread::get_id();
   state_ = State::kArmed;
 }
@@ -249,14 +253,17 @@ bool Injector::fires(std::string name) {
   }
   const bool in_phase = injection_.point.phase == "*" || injection_.point.phase == point.phase;
   const bool meant = in_phase && injection_.point.name == point.name;
+  if (injection_.fault == Fault::kCapacity)
+    return meant && device::resources().segments >= segments_ + injection_.nth - 1;
   const std::uint64_t number = meant ? ++counts_[injection_.point] : 0;
   const bool later = injection_.fault == Fault::kPersistent && number > injection_.nth;
   if (meant && (number == injection_.nth || later)) return true;
   return fired_ > 0 && injection_.second > 0 && ++after_first_ == injection_.second;
 }
 
-void Injector::announce() {
+void Injector::announce(const std::string& name) {
   ++fired_;
+  failed_.insert(name);
   if (!before_) return;
   inside_ = true;
   before_(symbols_of(call_stack()));
@@ -265,20 +272,21 @@ void Injector::announce() {
 
 int Injector::on_call(const char* name) {
   if (!fires(name)) return 0;
-  announce();
+  announce(name);
   if (injection_.fault != Fault::kSticky) return error_of(name);
   device::lose();
   return 0;
 }
 
 void Injector::reached(trace::Step step) {
-  if (!fires(std::string(step_name(step)))) return;
-  announce();
+  const std::string name(step_name(step));
+  if (!fires(name)) return;
+  announce(name);
   if (injection_.fault == Fault::kSticky) {
     device::lose();
     return;
   }
-  throw InjectedFault("injected at step " + std::string(step_name(step)));
+  throw InjectedFault("injected at step " + name);
 }
 
 }  // namespace slotgraph::fuzz

@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -39,6 +40,7 @@ enum class Fault {
   kOnce,        // that one
   kPersistent,  // and every later one of that point
   kSticky,      // the device is lost from then on
+  kCapacity,    // of cudaMalloc: there is room for `nth` - 1 segments more than at the start
 };
 std::string to_string(Fault fault);
 
@@ -76,6 +78,9 @@ class Injector final : public trace::StepListener {
            std::function<void(const std::vector<std::string>& stack)> before = nullptr);
   // How often something failed.
   int disarm();
+  bool persistent() const { return injection_.fault == Fault::kPersistent; }
+  // Whether that call was among those that failed since the last arm().
+  bool failed(const std::string& name) const { return failed_.contains(name); }
   const Reached& reached_points() const { return reached_; }
   // The call stack of each digest, from the point outwards, as far as it counts.
   const std::map<std::uint64_t, std::vector<std::string>>& stacks() const { return stacks_; }
@@ -87,7 +92,7 @@ class Injector final : public trace::StepListener {
   Injector();
   int on_call(const char* name);
   bool fires(std::string name);
-  void announce();
+  void announce(const std::string& name);
 
   State state_ = State::kIdle;
   std::thread::id thread_;
@@ -95,7 +100,9 @@ class Injector final : public trace::StepListener {
   std::function<void(const std::vector<std::string>&)> before_;
   std::map<Point, std::uint64_t> counts_;
   std::uint64_t after_first_ = 0;
+  std::size_t segments_ = 0;  // when it was armed
   int fired_ = 0;
+  std::set<std::string> failed_;
   bool inside_ = false;  // of this object: what it calls is no point
   Reached reached_;
   std::map<std::uint64_t, std::vector<std::string>> stacks_;

@@ -43,8 +43,9 @@ bool parse(int argc, char** argv, SweepOptions& options, int& exit_code) {
       ->capture_default_str();
   app.add_option("--fault", options.fault,
                  "once: that call; persistent: and all later ones; sticky: the device is lost; "
+                 "capacity: room for 0, 1, 2, ... more segments of device memory; "
                  "pair: another point fails while the first failure is undone")
-      ->check(CLI::IsMember({"once", "persistent", "sticky", "pair"}))
+      ->check(CLI::IsMember({"once", "persistent", "sticky", "capacity", "pair"}))
       ->capture_default_str();
   app.add_option("--points", options.points, "pattern of names, or NAME@PHASE")
       ->capture_default_str();

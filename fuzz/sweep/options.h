@@ -9,7 +9,7 @@ namespace slotgraph::fuzz {
 struct SweepOptions {
   std::string case_file;  // empty: the reference case
   std::vector<std::string> modes = {"placement", "arena", "checkpoint"};
-  std::string fault = "once";  // once, persistent, sticky, pair
+  std::string fault = "once";  // once, persistent, sticky, capacity, pair
   std::string points = "*";
   std::string every = "class";  // class: first, second and last call of each; call: all
   std::string rules;            // a file of injections, instead of points

@@ -58,6 +58,15 @@ class Sweep(unittest.TestCase):
         summary = self.summary()
         self.assertEqual(summary["outcomes"].get("sticky"), summary["points_reached"])
 
+    # A device that has room for one segment more each time.
+    def test_a_device_runs_out_of_memory_at_every_size(self):
+        result = run("--mode", "arena", "--fault", "capacity", out=self.out)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        summary = self.summary()
+        self.assertTrue(summary["complete"])
+        self.assertGreater(summary["outcomes"].get("recovered", 0), 0)
+        self.assertEqual(summary["outcomes"].get("not_reached"), 1)
+
     def test_rules_run_what_they_say(self):
         rules = [{"point": "module_forward", "phase": "warm_up", "nth": 2, "fault": "once", "second": 0}]
         result = run("--rules", self.file("rules.json", json.dumps(rules)), "--jobs", "1", out=self.out)

@@ -160,6 +160,11 @@ class Sweep {
 
   // The trials of one mode, from the points that a run without failure reached.
   void plan(const std::string& mode, const nlohmann::json& points) {
+    if (fault() == Fault::kCapacity) {
+      ++summary_.points;
+      tasks_.push_back({mode, Injection{{"cudaMalloc", "*"}, 1, fault(), 0}, false});
+      return;
+    }
     std::vector<Injection> first;
     for (const nlohmann::json& json : points) {
       const Point point{json["point"], json["phase"]};
@@ -200,6 +205,7 @@ class Sweep {
   Fault fault() const {
     return options_.fault == "persistent" ? Fault::kPersistent
            : options_.fault == "sticky"   ? Fault::kSticky
+           : options_.fault == "capacity" ? Fault::kCapacity
                                           : Fault::kOnce;
   }
 
@@ -211,8 +217,8 @@ class Sweep {
     ++row.runs;
     ++row.outcomes[result.outcome];
     row.violated += result.verdict == Verdict::kViolated;
-    if (pairs()) {
-      next_pair(task, result);
+    if (pairs() || result.injection.fault == Fault::kCapacity) {
+      next_trial(task, result);
     } else if (task.last) {
       summary_.exhausted += !reached;
     } else {
@@ -224,17 +230,17 @@ class Sweep {
     if (result.verdict != Verdict::kHolds) print_failure(result);
   }
 
-  // The second failure moves on until it no longer happens, or is far from the first.
-  void next_pair(const Task& task, const Result& result) {
-    const bool again = result.fired >= 2 && result.injection.second < kDeepest;
+  // The second failure of a pair moves on until it no longer happens, or is far from the first; the
+  // device grows until it is large enough.
+  void next_trial(const Task& task, const Result& result) {
+    Injection next = result.injection;
+    const bool pair = next.second > 0;
+    const bool again = pair ? result.fired >= 2 && next.second < kDeepest : result.fired > 0;
     ++summary_.fault_points;
     ++summary_.points_reached;
-    if (!again || stop_signal) {
-      summary_.exhausted += !again;
-      return;
-    }
-    Injection next = result.injection;
-    ++next.second;
+    summary_.exhausted += !again;
+    if (!again || stop_signal) return;
+    ++(pair ? next.second : next.nth);
     tasks_.push_front({task.mode, next, false});
   }
 

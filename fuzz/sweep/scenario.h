@@ -62,12 +62,14 @@ class Scenario {
   void run();
   std::vector<std::string> changed_state();
   std::vector<std::string> changed_contents() const;
+  std::vector<std::string> left_events() const;
 
   Mode mode_;
   Subject subject_, other_;
   std::unique_ptr<CallableSet> earlier_;  // of the other case
   StateSnapshot before_;
   std::string contents_before_;
+  std::size_t most_events_ = 0;           // that exist after runs without failure
   bool in_capture_ = false;               // the last run ended there
   std::vector<std::string> differences_;  // of its values
 };

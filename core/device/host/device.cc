@@ -59,7 +59,8 @@ void configure(const Simulation& simulation) {
 
 Resources resources() {
   const SlotgraphEmulationUsage usage = slotgraph_emulation_usage();
-  return {.graphs = usage.graphs,
+  return {.segments = usage.segments,
+          .graphs = usage.graphs,
           .events = usage.events,
           .captures = usage.captures,
           .queued = usage.queued,
