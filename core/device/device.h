@@ -48,7 +48,6 @@ struct Resources {
   std::size_t events = 0;
   std::size_t captures = 0;  // open ones
   std::size_t queued = 0;    // operations that have not run
-  int last_error = 0;        // of this thread
 };
 
 // Makes the device usable; once a process, before any CUDA tensor. Later calls do nothing.
@@ -60,7 +59,8 @@ void configure(const Simulation& simulation);
 void synchronise();
 // Reads the device's own counters, so it counts what the caching allocator has reserved.
 MemoryInfo memory_info();
-Resources resources();
+Resources resources();  // no runtime call
+int last_error();       // of this thread, and stays
 // The newest runtime calls with arguments and results, oldest first; empty where they are not
 // logged.
 std::vector<std::string> call_log();

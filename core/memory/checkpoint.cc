@@ -114,8 +114,8 @@ class Switch {
       auto delta = caching::get()->setCheckpointPoolState(device_, target_.state);
       trace::reached(Step::after_setter);
       adopt(std::move(delta), target_, "S5", Step::adoption);
-      trace::reached(Step::switch_checked);
       check(target_, target_.live, "S6", "S7");
+      trace::reached(Step::switch_checked);
     } catch (const std::exception& error) {
       roll_back(error.what());
       throw;
@@ -283,8 +283,8 @@ Checkpoint take_checkpoint(const PrivatePool& pool, const std::vector<c10::Stora
   Checkpoint checkpoint{nullptr, topology_of(pool).live(), {}};
   checkpoint.owners = resolve_owners(checkpoint.live, roots);
   trace::reached(Step::owners_resolved);
-  trace::reached(Step::checkpoint_taken);
   checkpoint.state = caching::get()->getCheckpointState(c10::cuda::current_device(), pool.id());
+  trace::reached(Step::checkpoint_taken);
   return checkpoint;
 }
 

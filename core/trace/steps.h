@@ -28,7 +28,8 @@ namespace slotgraph::trace {
   X(replay_backward)        \
   X(teardown)
 
-// In the order in which a call reaches them.
+// In the order in which a call reaches them. The phase `teardown`, and the steps of modules and
+// hooks, are told by whoever owns those: a harness wraps them.
 #define SLOTGRAPH_STEPS(X)  \
   X(request_checked)        \
   X(state_saved)            \

@@ -151,14 +151,15 @@ class Campaign {
   void confirm_failure(Record& record, const Case& value) {
     constexpr int most = 20;
     if (++failures_ > most) return;
-    const Observation seen = record.verdict == Verdict::kUnknown
-                                 ? Observation{record.verdict, "process", {}}
-                                 : observation_of(record);
     const std::string folder =
         fmt::format("{}/repro/{}-{}", options_.out, options_.seed, record.index);
+    const Observation seen = observation_of(record);
     const Observation again = confirm(program_path("repro"), folder, {{value, "", {}}, seen});
     record.repro_folder = folder;
-    if (again.signature.starts_with(seen.signature)) return;
+    // Of a worker that died it is known only that it did.
+    const bool same = record.verdict == Verdict::kUnknown ? again.signature.starts_with("process: ")
+                                                          : again.signature == seen.signature;
+    if (same) return;
     if (record.verdict == Verdict::kViolated) record.verdict = Verdict::kFlaky;
     record.findings.push_back({"again", "all", "a second run in a fresh process",
                                again.signature.empty() ? "held" : again.signature});

@@ -36,15 +36,6 @@ void check_blocks(const Case& value) {
   for (const LayerCase& layer : value.layers) find_block(layer.block);
 }
 
-device::Simulation simulation_of(const Case& value) {
-  using Addresses = device::Simulation::Addresses;
-  return {.order_seed = value.order_seed,
-          .addresses = value.addresses == "descending" ? Addresses::kDescending
-                       : value.addresses == "seeded"   ? Addresses::kSeeded
-                                                       : Addresses::kAscending,
-          .poison = static_cast<std::uint8_t>(value.poison)};
-}
-
 class CaseRun {
  public:
   CaseRun(const Case& value, Record& record)
@@ -123,6 +114,15 @@ class CaseRun {
 };
 
 }  // namespace
+
+device::Simulation simulation_of(const Case& value) {
+  using Addresses = device::Simulation::Addresses;
+  return {.order_seed = value.order_seed,
+          .addresses = value.addresses == "descending" ? Addresses::kDescending
+                       : value.addresses == "seeded"   ? Addresses::kSeeded
+                                                       : Addresses::kAscending,
+          .poison = static_cast<std::uint8_t>(value.poison)};
+}
 
 Record execute(const Case& value) {
   check_blocks(value);

@@ -3,6 +3,7 @@
 #ifndef FUZZ_EXECUTE_EXECUTE_H_
 #define FUZZ_EXECUTE_EXECUTE_H_
 
+#include "core/device/device.h"
 #include "core/record/record.h"
 #include "fuzz/case/case.h"
 
@@ -13,6 +14,9 @@ namespace slotgraph::fuzz {
 // violated; so is an exception of the runtime under test. An unknown block is bad input: throws
 // Error M02.
 Record execute(const Case& value);
+
+// What the case asks of a simulated device.
+device::Simulation simulation_of(const Case& value);
 
 }  // namespace slotgraph::fuzz
 

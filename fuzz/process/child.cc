@@ -2,14 +2,16 @@
 
 #include <poll.h>
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
 namespace slotgraph::fuzz {
 namespace {
 
-std::string read_text(const std::string& path) {
+std::string read_text(const std::string& path, std::uintmax_t from) {
   std::ifstream file(path);
+  file.seekg(static_cast<std::streamoff>(from));
   std::stringstream text;
   text << file.rdbuf();
   return text.str();
@@ -18,11 +20,26 @@ std::string read_text(const std::string& path) {
 }  // namespace
 
 void Child::give(const nlohmann::json& request) {
-  if (!process_) process_ = std::make_unique<Process>(command_, error_file_);
-  busy_ = true;
+  const std::string line = request.dump();
   notes_.clear();
-  since_ = std::chrono::steady_clock::now();
-  process_->write_line(request.dump());
+  killed_ = false;
+  busy_ = true;
+  // A process that has ended since its last answer is replaced.
+  for (int i = 0; i < 2; ++i) {
+    if (!process_) process_ = std::make_unique<Process>(command_, error_file_);
+    std::error_code none;
+    errors_before_ = std::filesystem::file_size(error_file_, none);
+    if (none) errors_before_ = 0;
+    since_ = std::chrono::steady_clock::now();
+    if (process_->write_line(line)) return;
+    retire();
+  }
+  process_ = std::make_unique<Process>(command_, error_file_);  // it ends: that is the answer
+}
+
+void Child::kill() {
+  killed_ = true;
+  process_->kill();
 }
 
 void Child::retire() {
@@ -46,13 +63,14 @@ std::optional<Child::Answer> Child::answer() {
       notes_.push_back(json["note"]);
       continue;
     }
-    result = Answer{std::move(json), 0, "", notes_};
+    result = Answer{std::move(json), 0, "", false, notes_};
     busy_ = false;
   }
   if (!open) {
     const int code = process_->wait();
     process_.reset();
-    if (busy_) result = Answer{nullptr, code, read_text(error_file_), notes_};
+    if (busy_)
+      result = Answer{nullptr, code, read_text(error_file_, errors_before_), killed_, notes_};
     busy_ = false;
   }
   return result;
@@ -62,7 +80,7 @@ Child::Answer Child::wait_for_answer(double patience_seconds) {
   for (;;) {
     wait_for_output({this});
     if (auto found = answer()) return *std::move(found);
-    if (seconds() > patience_seconds) kill();
+    if (seconds() > patience_seconds && !killed_) kill();
   }
 }
 

@@ -4,6 +4,7 @@
 #define FUZZ_PROCESS_CHILD_H_
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -25,14 +26,15 @@ class Child {
   bool idle() const { return !busy_; }
   int output() const { return process_->output(); }  // to poll while it is busy
   double seconds() const;                            // since the request
-  void kill() { process_->kill(); }
+  void kill();
   // Waits for the end of a child that ends by itself after its answer.
   void retire();
 
   struct Answer {
-    nlohmann::json json;                // null: the process ended instead
-    int code = 0;                       // then: exit code, or 128 + signal
-    std::string errors;                 // then: its standard error
+    nlohmann::json json;     // null: the process ended instead
+    int code = 0;            // then: exit code, or 128 + signal
+    std::string errors;      // then: what it wrote to its standard error since the request
+    bool timed_out = false;  // then: it was killed for its silence
     std::vector<nlohmann::json> notes;  // lines before the answer: {"note": ..}
   };
   // The answer, once it is there.
@@ -45,6 +47,8 @@ class Child {
   std::string error_file_;
   std::unique_ptr<Process> process_;
   bool busy_ = false;
+  bool killed_ = false;
+  std::uintmax_t errors_before_ = 0;  // bytes
   std::vector<nlohmann::json> notes_;
   std::chrono::steady_clock::time_point since_;
 };

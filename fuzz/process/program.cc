@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 #include <sys/personality.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include "core/error.h"
 #include "core/exit_code.h"
@@ -44,6 +48,19 @@ void enter_data_folder() {
   if (std::filesystem::exists(folder)) std::filesystem::current_path(folder);
 }
 
+TemporaryFolder::TemporaryFolder()
+    : path_((std::filesystem::temp_directory_path() / "slotgraph-XXXXXX").string()) {
+  if (!::mkdtemp(path_.data()))
+    throw std::system_error(errno, std::generic_category(), "no folder " + path_);
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;  // what cannot be removed stays in the system's temporary folder
+  std::filesystem::remove_all(path_, ignored);
+}
+
+void die_with_parent() { (void)::prctl(PR_SET_PDEATHSIG, SIGKILL); }
+
 std::string program_path(const std::string& name) {
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
   return (self.parent_path().parent_path() / name / name).string();
@@ -51,6 +68,7 @@ std::string program_path(const std::string& name) {
 
 int run_program(const char* name, int argc, char** argv, int (*run)(int, char**)) {
   run_without_address_randomisation(argv);
+  std::signal(SIGPIPE, SIG_IGN);  // a child that died is found when its output ends
   try {
     return run(argc, argv);
   } catch (const Error& error) {

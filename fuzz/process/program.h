@@ -14,6 +14,22 @@ int run_program(const char* name, int argc, char** argv, int (*run)(int argc, ch
 // already.
 void enter_data_folder();
 
+// A fresh folder, gone with its object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();  // throws std::system_error
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// The process ends when its parent does.
+void die_with_parent();
+
 // Another program of this room, `fuzz/NAME/NAME`, which the build puts beside this one.
 std::string program_path(const std::string& name);
 

@@ -4,8 +4,6 @@
 #include <c10/cuda/CUDAStream.h>
 #include <fmt/format.h>
 
-#include <cctype>
-
 #include "core/device/device.h"
 #include "fuzz/execute/execute.h"
 #include "fuzz/sweep/scenario.h"
@@ -63,8 +61,10 @@ nlohmann::json to_json(const Observation& observation) {
 
 Observation observation_from_json(const nlohmann::json& json) {
   const std::string verdict = json.at("verdict");
-  return {verdict == "holds" ? Verdict::kHolds : Verdict::kViolated, json.at("signature"),
-          json.at("findings")};
+  return {verdict == "holds"     ? Verdict::kHolds
+          : verdict == "unknown" ? Verdict::kUnknown
+                                 : Verdict::kViolated,
+          json.at("signature"), json.at("findings")};
 }
 
 Observation observation_of(const Record& record) {
@@ -80,47 +80,31 @@ Observation observation_of(const Record& record) {
 Observation observation_of(const std::string& mode, const Injection& injection,
                            const std::vector<std::string>& findings) {
   if (findings.empty()) return {Verdict::kHolds, "", {}};
-  return {
-      Verdict::kViolated,
-      fmt::format("{}, {}, {} {}{}", until(findings.front(), ":"), mode, to_string(injection.point),
-                  to_string(injection.fault), injection.second > 0 ? ", pair" : ""),
-      findings};
+  const std::string& first = findings.front();
+  // How a process ended is its kind; of a contract the name is.
+  const std::string kind = first.starts_with("process: ") ? first : until(first, ":");
+  return {Verdict::kViolated, fmt::format("{}, {}, {}", kind, mode, to_string(injection.point)),
+          findings};
 }
 
-Observation observe(const Experiment& experiment) {
+Observation observe(const Experiment& experiment,
+                    const std::function<void(const std::vector<std::string>&)>& before) {
   device::initialise();
   if (!experiment.injection) return observation_of(execute(experiment.value));
   const c10::cuda::CUDAStreamGuard stream(c10::cuda::getStreamFromPool());
   Scenario scenario(experiment.value, mode_from_name(experiment.mode));
-  const Trial trial = try_once(scenario.operation(), *experiment.injection);
+  const Trial trial = scenario.run_injected(*experiment.injection, before);
+  if (trial.fired == 0 && trial.findings.empty())
+    return {Verdict::kUnknown, "", {"the fault point was not reached: nothing was injected"}};
   return observation_of(experiment.mode, trial.injection, trial.findings);
 }
 
-Observation observation_of_end(int code, const std::string& errors) {
-  const std::string last = until(errors, "\n");
-  return {Verdict::kViolated,
-          fmt::format("process, code {}, {}", code, without_numbers(last)),
-          {fmt::format("the process ended with code {}: {}", code, last)}};
-}
-
-std::string without_numbers(const std::string& text) {
-  std::string result;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool hexadecimal = text.compare(i, 2, "0x") == 0;
-    const bool digit = std::isdigit(static_cast<unsigned char>(text[i])) != 0;
-    if (!digit) {
-      result += text[i];
-      continue;
-    }
-    if (hexadecimal) i += 2;
-    const auto part = [&](char c) {
-      return hexadecimal ? std::isxdigit(static_cast<unsigned char>(c)) != 0
-                         : std::isdigit(static_cast<unsigned char>(c)) != 0;
-    };
-    while (i + 1 < text.size() && part(text[i + 1])) ++i;
-    result += '#';
-  }
-  return result;
+Observation observation_of_end(const Experiment& experiment, const End& end,
+                               const FatalTable& table) {
+  const std::string finding = "process: it ended: " + kind_of_end(end, table);
+  if (experiment.injection)
+    return observation_of(experiment.mode, *experiment.injection, {finding});
+  return {Verdict::kViolated, finding, {finding}};
 }
 
 }  // namespace slotgraph::fuzz

@@ -2,6 +2,7 @@
 #ifndef FUZZ_REPRO_EXPERIMENT_H_
 #define FUZZ_REPRO_EXPERIMENT_H_
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include "core/record/record.h"
 #include "fuzz/case/case.h"
 #include "fuzz/sweep/injector.h"
+#include "fuzz/sweep/result.h"
 
 namespace slotgraph::fuzz {
 
@@ -26,8 +28,9 @@ Experiment experiment_from_json(const JsonReader& reader);
 
 struct Observation {
   Verdict verdict = Verdict::kUnknown;
-  // What kind of failure it is: invariant, execution or mode, phase, class of fault. Numbers of
-  // microbatches, bytes and addresses are no part of it. Empty if it holds.
+  // What kind of failure it is: invariant, execution or mode, and the tensor's or the fault point's
+  // kind. Numbers of microbatches, bytes and addresses are no part of it, nor is how often the
+  // point fails. Empty if it holds.
   std::string signature;
   std::vector<std::string> findings;
 };
@@ -39,15 +42,14 @@ Observation observation_of(const Record& record);
 Observation observation_of(const std::string& mode, const Injection& injection,
                            const std::vector<std::string>& findings);
 
-// Runs it in this process.
-Observation observe(const Experiment& experiment);
+// Runs it in this process. `before` is told the call stack before each injected failure.
+Observation observe(
+    const Experiment& experiment,
+    const std::function<void(const std::vector<std::string>& stack)>& before = nullptr);
 
-// Of a child process that ended instead of answering: its code (128 + signal) and what it wrote to
-// its standard error.
-Observation observation_of_end(int code, const std::string& errors);
-
-// The text without its numbers and addresses: what two failures of one kind have in common.
-std::string without_numbers(const std::string& text);
+// Of a child process that ended instead of answering.
+Observation observation_of_end(const Experiment& experiment, const End& end,
+                               const FatalTable& table);
 
 }  // namespace slotgraph::fuzz
 

@@ -16,6 +16,10 @@ int judge(const std::string& folder, const Reproducer& reproducer, const Observa
   fmt::print("expected: {}\nfound:    {}\n", expected,
              found.signature.empty() ? "nothing: it holds" : found.signature);
   for (const std::string& finding : found.findings) fmt::print("  {}\n", finding);
+  if (found.verdict == Verdict::kUnknown) {
+    fmt::print("unknown\n");
+    return kUnknown;
+  }
   if (found.verdict == Verdict::kHolds) {
     fmt::print("not reproduced\n");
     return kHolds;
@@ -28,28 +32,32 @@ int judge(const std::string& folder, const Reproducer& reproducer, const Observa
 
 int run(int argc, char** argv) {
   std::string folder;
-  bool observer = false;
+  bool observing = false;
   CLI::App app("Runs a reproducer again: a folder that the campaign or the sweep has written.",
                "repro");
   app.footer(
       "Example:\n  bazel run //fuzz:repro -- slotgraph-out/repro/1-17\n"
-      "Exit codes: 0 the failure is gone, 1 it is there (or another one), 64 wrong flag or folder, "
+      "Exit codes: 0 the failure is gone, 1 it is there (or another one), 2 unknown (nothing was "
+      "injected, no\n"
+      "end), 64 wrong flag or folder, "
       "70 internal\n"
       "error, 74 a file cannot be written.");
   app.add_option("folder", folder, "folder of the reproducer");
-  app.add_flag("--observe", observer)->group("");
+  app.add_flag("--observe", observing)->group("");
   try {
     app.parse(argc, argv);
-    if (!observer && folder.empty()) throw CLI::RequiredError("folder");
+    if (!observing && folder.empty()) throw CLI::RequiredError("folder");
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kHolds : kUsage;
   }
   enter_data_folder();
-  if (observer) return run_observer();
+  if (observing) return run_observer();
   folder = from_caller(folder);
   const Reproducer reproducer = read_reproducer(folder);
-  const Observation found = observe_in_child(std::filesystem::read_symlink("/proc/self/exe"),
-                                             folder, reproducer.experiment, "");
+  const TemporaryFolder files;
+  ObserverProcess observer(program_path("repro"), files.path());
+  observer.start(reproducer.experiment, "");
+  const Observation found = observer.finish();
   return judge(folder, reproducer, found);
 }
 

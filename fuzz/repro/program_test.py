@@ -56,11 +56,18 @@ class Reproducers(unittest.TestCase):
         self.assertIn("terminate called", result.stderr)
 
     def test_a_failure_that_is_gone_is_told(self):
-        self.edit("experiment.json", lambda experiment: experiment["injection"].update(nth=1000000))
+        self.edit("experiment.json", lambda experiment: experiment["injection"].update(point="staging", phase="layout",
+                                                                                        nth=1))
         result = run(REPRO, self.folder)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertIn("not reproduced", result.stdout)
         self.assertEqual(run(SHRINK, self.folder).returncode, 2)
+
+    def test_a_fault_point_that_is_not_reached_says_nothing(self):
+        self.edit("experiment.json", lambda experiment: experiment["injection"].update(nth=1000000))
+        result = run(REPRO, self.folder)
+        self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
+        self.assertIn("not reached", result.stdout)
 
     def test_another_failure_is_told(self):
         other = {"signature": "equality, arena, output #"}

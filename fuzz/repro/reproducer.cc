@@ -4,11 +4,13 @@
 
 #include <filesystem>
 #include <iostream>
+#include <utility>
 
 #include "core/device/device.h"
 #include "core/error.h"
 #include "core/exit_code.h"
 #include "core/files.h"
+#include "fuzz/process/program.h"
 #include "fuzz/repro/version.h"
 #include "fuzz/sweep/state.h"
 
@@ -116,47 +118,72 @@ Reproducer read_reproducer(const std::string& folder) {
   return {experiment_from_json(JsonReader(json, folder + "/experiment.json")), observed};
 }
 
-Observation observe_in_child(const std::string& program, const std::string& folder,
-                             const Experiment& experiment, const std::string& record) {
-  const std::string file = folder + "/run.json";
-  write_file(file, to_json(experiment).dump());
-  Child child({program, "--observe"}, folder + "/run.stderr");
-  child.give({{"experiment", file}, {"record", record}});
-  const Child::Answer answer = child.wait_for_answer(kPatience);
-  std::filesystem::remove(file);
-  return answer.json.is_null() ? observation_of_end(answer.code, answer.errors)
-                               : observation_from_json(answer.json);
+ObserverProcess::ObserverProcess(const std::string& program, const std::string& folder)
+    : child_({program, "--observe"}, folder + "/observer.stderr"),
+      file_(folder + "/observer.json"),
+      table_(FatalTable::read("fuzz/sweep/fatal_points.csv")) {
+  write_file(folder + "/observer.stderr", "");
+}
+
+void ObserverProcess::start(const Experiment& experiment, const std::string& record) {
+  experiment_ = experiment;
+  write_file(file_, to_json(experiment).dump());
+  child_.give({{"experiment", file_}, {"record", record}});
+}
+
+Observation ObserverProcess::finish() {
+  const Child::Answer answer = child_.wait_for_answer(kPatience);
+  std::filesystem::remove(file_);
+  if (answer.timed_out) return {Verdict::kUnknown, "hung", {"no end after its time"}};
+  if (answer.json.is_null()) {
+    End end{answer.code, answer.errors, static_cast<int>(answer.notes.size()), {}};
+    if (!answer.notes.empty()) end.stack = answer.notes.back().get<std::vector<std::string>>();
+    return observation_of_end(experiment_, end, table_);
+  }
+  // A device that is lost is so for good.
+  if (experiment_.injection && experiment_.injection->fault == Fault::kSticky) child_.retire();
+  return observation_from_json(answer.json);
 }
 
 Observation confirm(const std::string& program, const std::string& folder,
                     const Reproducer& failure) {
-  std::filesystem::create_directories(folder);
-  Observation again = observe_in_child(program, folder, failure.experiment, folder);
   Reproducer written = failure;
-  if (again.signature.starts_with(failure.observation.signature)) {
-    written.observation.signature = again.signature;
-  } else {
+  write_reproducer(folder, written);
+  ObserverProcess observer(program, folder);
+  observer.start(failure.experiment, folder);
+  Observation again = observer.finish();
+  std::filesystem::remove(folder + "/observer.stderr");
+  if (again.signature != failure.observation.signature) {
     written.observation.verdict = Verdict::kFlaky;
     written.observation.findings.push_back(
         again.signature.empty() ? "a second run in a fresh process held"
                                 : "a second run in a fresh process found: " + again.signature);
+    write_reproducer(folder, written);
   }
-  write_reproducer(folder, written);
   return again;
 }
 
 int run_observer() {
+  die_with_parent();
   for (std::string line; std::getline(std::cin, line);) {
     const nlohmann::json request = nlohmann::json::parse(line);
     const std::string file = request.at("experiment"), record = request.at("record");
     const nlohmann::json json = read_json_file(file);
-    const Observation observation = observe(experiment_from_json(JsonReader(json, file)));
-    if (!record.empty()) {
+    bool logged = record.empty();
+    const auto write_log = [&] {
+      if (std::exchange(logged, true)) return;
       std::string log;
       for (const std::string& call : device::call_log()) log += call + "\n";
       write_file(record + "/events.log", log);
-      write_file(record + "/allocator.txt", allocator_topology());
-    }
+    };
+    const Observation observation = observe(
+        experiment_from_json(JsonReader(json, file)), [&](const std::vector<std::string>& stack) {
+          write_log();
+          fmt::print("{}\n", nlohmann::json({{"note", stack}}).dump());
+          std::fflush(stdout);
+        });
+    write_log();
+    if (!record.empty()) write_file(record + "/allocator.txt", allocator_topology());
     fmt::print("{}\n", to_json(observation).dump());
     std::fflush(stdout);
   }

@@ -35,7 +35,8 @@ std::string refusal(const std::function<void()>& work) {
 TEST(Reproducer, ReadsBackAndWritesTheSame) {
   const Reproducer reproducer = read_reproducer(kFolder);
   EXPECT_EQ(reproducer.experiment.injection->point.name, "cudaGetDevice");
-  EXPECT_TRUE(reproducer.observation.signature.starts_with("process, code 134"));
+  EXPECT_TRUE(
+      reproducer.observation.signature.starts_with("process: it ended: code 134, upstream"));
   const std::string folder = testing::TempDir() + "again";
   write_reproducer(folder, reproducer);
   for (const char* name : {"experiment.json", "reproducer_test.cc"}) {

@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <deque>
-#include <filesystem>
 
 #include "core/exit_code.h"
 #include "core/files.h"
@@ -57,37 +56,24 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
 // Runs experiments in children, as many at once as there are.
 class Observers {
  public:
-  Observers(const std::string& folder, int count) {
+  explicit Observers(int count) {
     for (int i = 0; i < count; ++i) {
-      const std::string base = fmt::format("{}/observer-{}", folder, i);
-      children_.push_back(
-          {Child({program_path("repro"), "--observe"}, base + ".stderr"), base + ".json"});
+      folders_.emplace_back();
+      processes_.emplace_back(program_path("repro"), folders_.back().path());
     }
   }
 
   std::vector<std::string> signatures(const std::vector<Experiment>& experiments) {
-    for (std::size_t i = 0; i < experiments.size(); ++i) {
-      write_file(children_[i].file, to_json(experiments[i]).dump());
-      children_[i].child.give({{"experiment", children_[i].file}, {"record", ""}});
-    }
+    for (std::size_t i = 0; i < experiments.size(); ++i) processes_[i].start(experiments[i], "");
     std::vector<std::string> result;
-    for (std::size_t i = 0; i < experiments.size(); ++i) {
-      constexpr double patience = 300;  // seconds
-      const Child::Answer answer = children_[i].child.wait_for_answer(patience);
-      result.push_back((answer.json.is_null() ? observation_of_end(answer.code, answer.errors)
-                                              : observation_from_json(answer.json))
-                           .signature);
-      std::filesystem::remove(children_[i].file);
-    }
+    for (std::size_t i = 0; i < experiments.size(); ++i)
+      result.push_back(processes_[i].finish().signature);
     return result;
   }
 
  private:
-  struct Observed {
-    Child child;
-    std::string file;
-  };
-  std::deque<Observed> children_;
+  std::deque<TemporaryFolder> folders_;
+  std::deque<ObserverProcess> processes_;
 };
 
 std::string size_of(const Experiment& experiment) {
@@ -104,12 +90,10 @@ int run(int argc, char** argv) {
   enter_data_folder();
   std::signal(SIGINT, request_stop);
   std::signal(SIGTERM, request_stop);
-  std::signal(SIGPIPE, SIG_IGN);
   const Reproducer reproducer = read_reproducer(options.folder);
   const std::string& signature = reproducer.observation.signature;
   const std::string target = options.folder + "/shrunk";
-  std::filesystem::create_directories(target);
-  Observers observers(target, options.jobs);
+  Observers observers(options.jobs);
   const auto judge = [&](const std::vector<Experiment>& all) { return observers.signatures(all); };
   fmt::print("failure: {}\nfrom: {}\n", signature, size_of(reproducer.experiment));
   if (const std::string found = judge({reproducer.experiment})[0]; found != signature) {
@@ -126,11 +110,19 @@ int run(int argc, char** argv) {
     write_reproducer(target, {accepted.experiment, reproducer.observation});
   };
   const Shrunk shrunk = shrink(reproducer.experiment, signature, judge, shrinking);
-  (void)confirm(program_path("repro"), target, {shrunk.experiment, reproducer.observation});
-  fmt::print("to: {}, after {} steps and {} runs{}\nreproduce: bazel run //fuzz:repro -- {}\n",
-             size_of(shrunk.experiment), shrunk.steps, shrunk.runs,
-             shrunk.canonical ? "" : " (not the smallest: the budget is spent)", target);
-  return stop_signal ? kStopped : shrunk.canonical ? kHolds : kUnknown;
+  fmt::print("to: {}, after {} steps and {} runs{}\n", size_of(shrunk.experiment), shrunk.steps,
+             shrunk.runs,
+             stop_signal        ? " (stopped)"
+             : shrunk.canonical ? ""
+                                : " (not the smallest: the budget is spent)");
+  if (stop_signal) return kStopped;
+  const Reproducer smallest{shrunk.experiment, reproducer.observation};
+  if (confirm(program_path("repro"), target, smallest).signature != signature) {
+    fmt::print("it does not come again in a fresh process: flaky\n");
+    return kUnknown;
+  }
+  fmt::print("reproduce: bazel run //fuzz:repro -- {}\n", target);
+  return shrunk.canonical ? kHolds : kUnknown;
 }
 
 }  // namespace

@@ -13,7 +13,8 @@ std::optional<Reduction> first_failing(const std::vector<Reduction>& all,
   const auto batch = static_cast<std::size_t>(options.at_once);
   for (std::size_t begin = 0; begin < all.size(); begin += batch) {
     if (runs >= options.budget || options.stop()) return std::nullopt;
-    const std::size_t end = std::min(begin + batch, all.size());
+    const auto left = static_cast<std::size_t>(options.budget - runs);
+    const std::size_t end = std::min({begin + batch, begin + left, all.size()});
     std::vector<Experiment> experiments;
     for (std::size_t i = begin; i < end; ++i) experiments.push_back(all[i].experiment);
     const std::vector<std::string> found = judge(experiments);

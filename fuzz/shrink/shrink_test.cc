@@ -154,11 +154,19 @@ TEST(Reductions, AreValidAndDifferent) {
 TEST(Reductions, OfInjections) {
   Experiment experiment{reference_case(), "checkpoint",
                         Injection{{"owner_detach", "switch_pool"}, 7, Fault::kPersistent, 3}};
-  const std::string signature = "x";
+  // The kind of fault is no part of it, or it could not be dropped.
+  const std::string signature =
+      observation_of("checkpoint", *experiment.injection, {"state: x"}).signature;
   // Fails as long as the point fires at its second call or later.
-  const Judge judge = [&](const std::vector<Experiment>& all) {
+  const Judge judge = [](const std::vector<Experiment>& all) {
     std::vector<std::string> result;
-    for (const Experiment& one : all) result.push_back(one.injection->nth >= 2 ? signature : "");
+    for (const Experiment& one : all) {
+      const bool fails = one.injection->nth >= 2;
+      result.push_back(observation_of(one.mode, *one.injection,
+                                      fails ? std::vector<std::string>{"state: other"}
+                                            : std::vector<std::string>{})
+                           .signature);
+    }
     return result;
   };
   const Shrunk shrunk = shrink(experiment, signature, judge, {});

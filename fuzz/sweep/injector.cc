@@ -85,6 +85,11 @@ int error_of(const std::string& call) {
   return allocates ? memory_allocation : unknown;
 }
 
+// These report the failure before, and do not fail themselves.
+bool reports_errors(const std::string& call) {
+  return call == "cudaGetLastError" || call == "cudaPeekAtLastError";
+}
+
 // Levenshtein's distance.
 std::size_t distance(const std::string& a, const std::string& b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -119,6 +124,13 @@ std::vector<std::string> matching(const std::string& pattern, const std::string&
     if (::fnmatch(pattern.c_str(), name.c_str(), 0) == 0) result.push_back(name);
   if (result.empty()) refuse(what, pattern, names);
   return result;
+}
+
+std::string exactly(const JsonReader& reader, const std::vector<std::string>& names) {
+  const std::string name = reader.text();
+  if (std::find(names.begin(), names.end(), name) == names.end())
+    refuse(reader.path(), name, names);
+  return name;
 }
 
 template <typename Names>
@@ -184,11 +196,9 @@ nlohmann::json to_json(const Injection& injection) {
 Injection injection_from_json(const JsonReader& reader) {
   reader.allow_only({"point", "phase", "nth", "fault", "second"});
   Injection injection;
-  injection.point.name =
-      matching(reader.field("point").text(), reader.path() + "/point", point_names())[0];
+  injection.point.name = exactly(reader.field("point"), point_names());
   injection.point.phase = reader.field("phase").text();
-  if (injection.point.phase != "*")
-    (void)matching(injection.point.phase, reader.path() + "/phase", phase_names());
+  if (injection.point.phase != "*") (void)exactly(reader.field("phase"), phase_names());
   injection.nth = static_cast<std::uint64_t>(reader.field("nth").integer(1, 1'000'000'000));
   const std::string fault =
       reader.field("fault").choice({"once", "persistent", "sticky", "capacity"});
@@ -258,7 +268,8 @@ bool Injector::fires(std::string name) {
   const std::uint64_t number = meant ? ++counts_[injection_.point] : 0;
   const bool later = injection_.fault == Fault::kPersistent && number > injection_.nth;
   if (meant && (number == injection_.nth || later)) return true;
-  return fired_ > 0 && injection_.second > 0 && ++after_first_ == injection_.second;
+  if (fired_ == 0 || injection_.second == 0 || reports_errors(point.name)) return false;
+  return ++after_first_ == injection_.second;
 }
 
 void Injector::announce(const std::string& name) {

@@ -78,8 +78,10 @@ class Injector final : public trace::StepListener {
            std::function<void(const std::vector<std::string>& stack)> before = nullptr);
   // How often something failed.
   int disarm();
+  bool sticky() const { return injection_.fault == Fault::kSticky; }
   bool persistent() const { return injection_.fault == Fault::kPersistent; }
-  // Whether that call was among those that failed since the last arm().
+  // The points that failed since the last arm().
+  const std::set<std::string>& failed() const { return failed_; }
   bool failed(const std::string& name) const { return failed_.contains(name); }
   const Reached& reached_points() const { return reached_; }
   // The call stack of each digest, from the point outwards, as far as it counts.

@@ -3,7 +3,9 @@
 
 #include <filesystem>
 
+#include "core/error.h"
 #include "core/exit_code.h"
+#include "core/models/blocks.h"
 #include "fuzz/process/program.h"
 #include "fuzz/sweep/injector.h"
 #include "fuzz/sweep/options.h"
@@ -12,6 +14,23 @@
 
 namespace slotgraph::fuzz {
 namespace {
+
+// Modes that copy refuse blocks whose saves no hook sees: there is nothing to sweep.
+void leave_out_modes(const Case& value, SweepOptions& options) {
+  for (const LayerCase& layer : value.layers) {
+    if (!find_block(layer.block).hides_saves) continue;
+    const auto copies = [](const std::string& mode) {
+      return mode == "arena" || mode == "checkpoint";
+    };
+    if (std::erase_if(options.modes, copies) > 0) {
+      fmt::print(stderr, "sweep: modes arena and checkpoint refuse block {} (K09): left out\n",
+                 layer.block);
+    }
+  }
+  if (!options.modes.empty()) return;
+  throw Error(
+      {"F02", "--mode", "arena or checkpoint only", "placement or native for this case", ""});
+}
 
 int run(int argc, char** argv) {
   SweepOptions options;
@@ -23,6 +42,7 @@ int run(int argc, char** argv) {
     return kHolds;
   }
   const Case value = case_of(options.case_file);  // before any worker is started
+  leave_out_modes(value, options);
   enter_data_folder();
   if (options.worker) return run_sweep_worker(value);
   return run_sweep(options, value, std::filesystem::read_symlink("/proc/self/exe"));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <fstream>
 #include <set>
 
@@ -18,8 +19,12 @@ constexpr std::array kOutcomeNames = {"not_reached", "recovered", "absorbed", "u
 
 constexpr int kAborted = 128 + 6;
 
-// Phases in which the runtime undoes what it has done.
-bool undoes(const std::string& phase) { return phase == "rollback" || phase == "restore_state"; }
+constexpr const char* kTerminate = "terminate called";
+constexpr const char* kFatal = "slotgraph: fatal:";
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
@@ -69,31 +74,59 @@ std::string FatalTable::find(const std::vector<std::string>& stack) const {
   return "";
 }
 
-Result judge_end(const std::string& mode, const Injection& injection, int code,
-                 const std::string& errors, const std::vector<std::string>& stack,
+std::string kind_of_end(const End& end, const FatalTable& table) {
+  const bool terminated = end.code == kAborted && contains(end.errors, kTerminate);
+  const std::string row = terminated ? table.find(end.stack) : "";
+  if (!row.empty()) return fmt::format("code {}, upstream: {}", end.code, row);
+  for (const char* const sign : {kTerminate, kFatal}) {
+    if (const std::size_t begin = end.errors.find(sign); begin != std::string::npos)
+      return fmt::format("code {}, {}", end.code,
+                         without_numbers(first_line(end.errors.substr(begin))));
+  }
+  return fmt::format("code {}", end.code);
+}
+
+Result judge_end(const std::string& mode, const Injection& injection, const End& end,
                  const FatalTable& table) {
   Result result;
   result.mode = mode;
   result.injection = injection;
+  result.fired = end.fired;
+  result.stack = end.stack;
+  result.error = kind_of_end(end, table);
   result.outcome = Outcome::kDied;
   result.verdict = Verdict::kViolated;
-  result.error = first_line(errors);
-  result.stack = stack;
-  const bool fatal = code == kInternal && errors.find("slotgraph: fatal:") != std::string::npos;
-  const bool terminated = code == kAborted && errors.find("terminate called") != std::string::npos;
-  if (injection.fault == Fault::kSticky && !stack.empty()) {
+  if (injection.fault == Fault::kSticky && end.fired > 0) {
     result.outcome = Outcome::kSticky;
     result.verdict = Verdict::kHolds;
-  } else if (fatal) {
+  } else if (end.code == kInternal && contains(end.errors, kFatal)) {
     result.outcome = Outcome::kFatal;
-    const bool twice = injection.second > 0 || injection.fault == Fault::kPersistent;
-    result.verdict = twice || undoes(injection.point.phase) ? Verdict::kHolds : Verdict::kViolated;
-  } else if (terminated && !table.find(stack).empty()) {
+    if (end.fired > 1) result.verdict = Verdict::kHolds;
+  } else if (contains(result.error, ", upstream: ")) {
     result.outcome = Outcome::kUpstreamFatal;
     result.verdict = Verdict::kHolds;
   }
   if (result.verdict == Verdict::kViolated)
-    result.findings.push_back(fmt::format("the process ended with code {}", code));
+    result.findings.push_back("process: it ended: " + result.error);
+  return result;
+}
+
+std::string without_numbers(const std::string& text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool hexadecimal = text.compare(i, 2, "0x") == 0;
+    if (std::isdigit(static_cast<unsigned char>(text[i])) == 0) {
+      result += text[i];
+      continue;
+    }
+    if (hexadecimal) ++i;
+    const auto part = [&](char c) {
+      const auto letter = static_cast<unsigned char>(c);
+      return (hexadecimal ? std::isxdigit(letter) : std::isdigit(letter)) != 0;
+    };
+    while (i + 1 < text.size() && part(text[i + 1])) ++i;
+    result += '#';
+  }
   return result;
 }
 
@@ -117,6 +150,7 @@ nlohmann::json to_json(const SweepSummary& summary) {
           {"points_reached", summary.points_reached},
           {"runs", summary.runs},
           {"complete", summary.complete()},
+          {"cut", summary.cut},
           {"verdicts", summary.verdicts},
           {"outcomes", summary.outcomes},
           {"table", rows}};

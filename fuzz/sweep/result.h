@@ -56,18 +56,32 @@ class FatalTable {
   std::vector<Row> rows_;
 };
 
-// How a process that ended by itself is judged: its exit code (128 + signal), what it wrote to its
-// standard error, and where it failed.
-Result judge_end(const std::string& mode, const Injection& injection, int code,
-                 const std::string& errors, const std::vector<std::string>& stack,
+// How a process ended: exit code (128 + signal), what it wrote to its standard error, how often
+// something had failed in it, and where it did last.
+struct End {
+  int code = 0;
+  std::string errors;
+  int fired = 0;
+  std::vector<std::string> stack;
+};
+// What two such ends of one kind have in common: `code 134, upstream: uncheckedSetDevice` or the
+// line that says why, without its numbers.
+std::string kind_of_end(const End& end, const FatalTable& table);
+// Holds if libtorch ended it where the table says so, if the runtime did because a second failure
+// kept it from undoing a first one, or if the device was lost.
+Result judge_end(const std::string& mode, const Injection& injection, const End& end,
                  const FatalTable& table);
 
-// The classes of a mode that a sweep has to reach.
+// The text without its numbers and addresses.
+std::string without_numbers(const std::string& text);
+
+// What came out of all trials.
 struct SweepSummary {
   std::uint64_t fault_points = 0;    // that were meant to fail
   std::uint64_t points_reached = 0;  // that did
   std::uint64_t runs = 0;
-  bool ended = true;  // every run that was planned was made
+  bool ended = true;      // every run that was planned was made
+  std::uint64_t cut = 0;  // pairs whose second failure was not followed to its end
   // Points whose last run fired nothing, and all of them.
   std::uint64_t exhausted = 0, points = 0;
   std::map<std::string, std::uint64_t> verdicts, outcomes;
@@ -79,7 +93,10 @@ struct SweepSummary {
   };
   std::map<std::string, std::map<Point, Row>> rows;
 
-  bool complete() const { return ended && points_reached == fault_points && exhausted == points; }
+  // Everything fired, and then nothing more did.
+  bool complete() const {
+    return ended && cut == 0 && points_reached == fault_points && exhausted == points;
+  }
 };
 nlohmann::json to_json(const SweepSummary& summary);
 // One line for each phase and point, columns for each mode.

@@ -25,8 +25,8 @@ constexpr const char* kTerminated = "terminate called after throwing\n";
 constexpr const char* kFatal = "slotgraph: fatal: state cannot be restored\n";
 
 Result judged(const Injection& injection, int code, const char* errors,
-              const std::vector<std::string>& stack = kGuard) {
-  return judge_end("placement", injection, code, errors, stack, table());
+              const std::vector<std::string>& stack = kGuard, int fired = 1) {
+  return judge_end("placement", injection, {code, errors, fired, stack}, table());
 }
 
 TEST(JudgeEnd, OnlyKnownEndsHold) {
@@ -42,25 +42,32 @@ TEST(JudgeEnd, OnlyKnownEndsHold) {
   EXPECT_EQ(judged(guard, 0, kTerminated).verdict, Verdict::kViolated);
 }
 
-TEST(JudgeEnd, TheRuntimeMayEndTheProcessOnlyWhereItUndoes) {
-  EXPECT_EQ(judged(injection("cudaMemcpyAsync", "restore_state"), 70, kFatal).verdict,
-            Verdict::kHolds);
-  EXPECT_EQ(judged(injection("cudaMemcpyAsync", "warm_up"), 70, kFatal).verdict,
-            Verdict::kViolated);
-  EXPECT_EQ(judged(injection("cudaMemcpyAsync", "warm_up", Fault::kOnce, 2), 70, kFatal).verdict,
-            Verdict::kHolds)
-      << "the second failure hit the undoing of the first";
-  EXPECT_EQ(judged(injection("cudaMemcpyAsync", "restore_state"), 70, "").verdict,
-            Verdict::kViolated)
+TEST(JudgeEnd, TheRuntimeMayEndTheProcessOnlyForASecondFailure) {
+  const Injection undoing = injection("cudaMemcpyAsync", "restore_state");
+  EXPECT_EQ(judged(undoing, 70, kFatal).verdict, Verdict::kViolated) << "it is tried twice";
+  EXPECT_EQ(judged(undoing, 70, kFatal, kGuard, 2).verdict, Verdict::kHolds);
+  EXPECT_EQ(judged(undoing, 70, kFatal, kGuard, 2).outcome, Outcome::kFatal);
+  EXPECT_EQ(judged(undoing, 70, "", kGuard, 2).verdict, Verdict::kViolated)
       << "without the message";
 }
 
 TEST(JudgeEnd, ALostDeviceMayEndTheProcessOnceItIsLost) {
   EXPECT_EQ(judged(injection("cudaFree", "warm_up", Fault::kSticky), 134, "").outcome,
             Outcome::kSticky);
-  EXPECT_EQ(judged(injection("cudaFree", "warm_up", Fault::kSticky), 134, "", {}).verdict,
+  EXPECT_EQ(judged(injection("cudaFree", "warm_up", Fault::kSticky), 134, "", {}, 0).verdict,
             Verdict::kViolated)
       << "it ended before";
+}
+
+TEST(KindOfEnd, TellsOnePlaceFromAnother) {
+  const auto kind = [](int code, const char* errors, const std::vector<std::string>& stack) {
+    return kind_of_end({code, errors, 1, stack}, table());
+  };
+  EXPECT_EQ(kind(134, kTerminated, kGuard), "code 134, upstream: uncheckedSetDevice");
+  EXPECT_EQ(kind(134, "a warning 7\nterminate called in 0x7f12 of 3\nmore", {}),
+            "code 134, terminate called in # of #");
+  EXPECT_EQ(kind(70, kFatal, kGuard), "code 70, slotgraph: fatal: state cannot be restored");
+  EXPECT_EQ(kind(137, "", {}), "code 137");
 }
 
 TEST(FatalTable, BrokenLinesAreRefused) {
@@ -86,6 +93,9 @@ TEST(SweepSummary, IsCompleteOnlyIfEveryPointFiredAndThenNoLonger) {
     EXPECT_FALSE(summary.complete());
     ++*number;
   }
+  summary.cut = 1;
+  EXPECT_FALSE(summary.complete()) << "a pair that was not followed to its end";
+  summary.cut = 0;
   summary.ended = false;
   EXPECT_FALSE(summary.complete());
   EXPECT_EQ(to_json(summary)["complete"], false);

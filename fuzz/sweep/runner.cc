@@ -42,7 +42,10 @@ double seconds_since(Clock::time_point start) {
 struct Task {
   std::string mode;
   std::optional<Injection> injection;  // none: list the points
-  bool last = false;                   // beyond the last call of its point: nothing may fire
+  enum class Next { kNone, kMore, kLast };
+  // kMore: the same with the next number, until it no longer fires; kLast: the number is beyond the
+  // last one, and nothing may fire.
+  Next next = Next::kNone;
 };
 
 class Sweep {
@@ -50,6 +53,7 @@ class Sweep {
   Sweep(const SweepOptions& options, const Case& value, const std::string& program)
       : options_(options),
         case_(value),
+        wanted_(wanted(options.points)),
         table_(FatalTable::read("fuzz/sweep/fatal_points.csv")),
         trials_(options.out + "/trials.jsonl") {
     std::vector<std::string> command{program, "--worker"};
@@ -57,15 +61,16 @@ class Sweep {
     for (int i = 0; i < options.jobs; ++i) {
       workers_.push_back({Child(command, fmt::format("{}/worker-{}.stderr", options.out, i)), {}});
     }
-    for (const Point& point : match_points(options.points)) wanted_.insert(point);
+    // One of an earlier sweep must not speak for this one.
+    std::filesystem::remove(options.out + "/summary.json");
   }
 
   int run() {
     std::signal(SIGINT, request_stop);
     std::signal(SIGTERM, request_stop);
-    std::signal(SIGPIPE, SIG_IGN);
     if (options_.rules.empty()) {
-      for (const std::string& mode : options_.modes) tasks_.push_back({mode, std::nullopt});
+      for (const std::string& mode : options_.modes)
+        tasks_.push_back({mode, std::nullopt, Task::Next::kNone});
     } else {
       read_rules();
     }
@@ -74,12 +79,17 @@ class Sweep {
   }
 
  private:
+  static std::set<Point> wanted(const std::string& pattern) {
+    const std::vector<Point> points = match_points(pattern);
+    return {points.begin(), points.end()};
+  }
+
   void read_rules() {
     const nlohmann::json json = read_json_file(options_.rules);
     const JsonReader reader(json, options_.rules);
     for (const JsonReader& rule : reader.elements()) {
       for (const std::string& mode : options_.modes) {
-        tasks_.push_back({mode, injection_from_json(rule)});
+        tasks_.push_back({mode, injection_from_json(rule), Task::Next::kNone});
         ++summary_.fault_points;
       }
     }
@@ -103,54 +113,66 @@ class Sweep {
     wait_for_output(busy);
     for (Worker& worker : workers_) {
       if (worker.child.idle()) continue;
-      const bool late = worker.child.seconds() > kPatience;
-      if (late) worker.child.kill();
       const auto answer = worker.child.answer();
-      if (!answer) continue;
-      // The worker cannot go on with a device that is lost.
-      if (answer->json.is_object() && fault() == Fault::kSticky && !answer->notes.empty())
-        worker.child.retire();
-      take(worker.task, *answer, late);
+      if (answer) {
+        // A worker that is lost, or in which something is wrong, would spoil what comes after.
+        if (answer->json.is_object() && spoilt(worker.task, *answer)) worker.child.retire();
+        take(worker.task, *answer);
+      } else if (worker.child.seconds() > kPatience) {
+        worker.child.kill();
+      }
     }
     return true;
   }
 
-  void take(const Task& task, const Child::Answer& answer, bool late) {
-    if (!task.injection) {
-      if (answer.json.is_null() || !answer.json["findings"].empty()) {
-        broken_ = fmt::format("the case does not hold without any failure, in mode {}:\n{}{}",
-                              task.mode, answer.json.is_null() ? answer.errors : "",
-                              answer.json.is_null() ? "" : answer.json["findings"].dump(1));
-        tasks_.clear();
-        return;
-      }
+  static bool spoilt(const Task& task, const Child::Answer& answer) {
+    if (!task.injection) return false;
+    const bool lost = task.injection->fault == Fault::kSticky && !answer.notes.empty();
+    return lost || !answer.json["trial"]["findings"].empty();
+  }
+
+  void take(const Task& task, const Child::Answer& answer) {
+    if (failed_) return;
+    if (task.injection) {
+      add(task, result_of(task, answer));
+    } else if (answer.json.is_object() && answer.json["findings"].empty()) {
       plan(task.mode, answer.json["points"]);
-      return;
+    } else {
+      give_up(task.mode, answer);
     }
-    Result result;  // hung
-    result.mode = task.mode;
-    result.injection = *task.injection;
-    if (!late) result = result_of(task, answer);
-    result.fired = static_cast<int>(answer.notes.size());
-    add(task, std::move(result));
+  }
+
+  // Without a run that holds nothing can be said of failures.
+  void give_up(const std::string& mode, const Child::Answer& answer) {
+    tasks_.clear();
+    summary_.ended = false;
+    failed_ = answer.timed_out        ? kUnknown
+              : answer.json.is_null() ? static_cast<ExitCode>(answer.code)
+                                      : kViolated;
+    fmt::print(stderr, "sweep: the case does not run without failures in mode {}:\n{}\n", mode,
+               answer.timed_out        ? "no answer"
+               : answer.json.is_null() ? answer.errors
+                                       : answer.json["findings"].dump(1));
   }
 
   Result result_of(const Task& task, const Child::Answer& answer) const {
-    const auto stack = answer.notes.empty() ? std::vector<std::string>()
-                                            : answer.notes.back().get<std::vector<std::string>>();
+    End end{answer.code, answer.errors, static_cast<int>(answer.notes.size()), {}};
+    for (const nlohmann::json& note : answer.notes)
+      if (note.is_array()) end.stack = note.get<std::vector<std::string>>();
     const Injection& injection = *task.injection;
-    if (answer.json.is_null())
-      return judge_end(task.mode, injection, answer.code, answer.errors, stack, table_);
-    const nlohmann::json& trial = answer.json["trial"];
-    Result result;
+    if (answer.json.is_null() && !answer.timed_out)
+      return judge_end(task.mode, injection, end, table_);
+    Result result;  // hung
     result.mode = task.mode;
     result.injection = injection;
+    result.stack = end.stack;
+    result.fired = end.fired;
+    if (answer.timed_out) return result;
+    const nlohmann::json& trial = answer.json["trial"];
     result.outcome = Outcome::kAbsorbed;
     result.verdict = Verdict::kHolds;
     result.error = trial["error"];
     result.findings = trial["findings"].get<std::vector<std::string>>();
-    result.stack = stack;
-    result.fired = static_cast<int>(answer.notes.size());
     if (!result.error.empty()) result.outcome = Outcome::kRecovered;
     if (injection.fault == Fault::kSticky) result.outcome = Outcome::kSticky;
     if (result.fired == 0) result.outcome = Outcome::kNotReached;
@@ -162,7 +184,7 @@ class Sweep {
   void plan(const std::string& mode, const nlohmann::json& points) {
     if (fault() == Fault::kCapacity) {
       ++summary_.points;
-      tasks_.push_back({mode, Injection{{"cudaMalloc", "*"}, 1, fault(), 0}, false});
+      tasks_.push_back({mode, Injection{{"cudaMalloc", "*"}, 1, fault(), 0}, Task::Next::kMore});
       return;
     }
     std::vector<Injection> first;
@@ -181,7 +203,7 @@ class Sweep {
       for (const std::uint64_t number : numbers) first.push_back({point, number, fault(), 0});
       if (!pairs()) {
         summary_.points += 1;
-        tasks_.push_back({mode, Injection{point, calls + 1, fault(), 0}, /*last=*/true});
+        tasks_.push_back({mode, Injection{point, calls + 1, fault(), 0}, Task::Next::kLast});
       }
     }
     if (pairs()) {
@@ -192,13 +214,13 @@ class Sweep {
       for (std::size_t i = 0; i < count; ++i) {
         Injection injection = first[i * first.size() / count];
         injection.second = 1;
-        tasks_.push_back({mode, injection});
+        tasks_.push_back({mode, injection, Task::Next::kMore});
         ++summary_.points;
       }
       return;
     }
     summary_.fault_points += first.size();
-    for (const Injection& injection : first) tasks_.push_back({mode, injection});
+    for (const Injection& injection : first) tasks_.push_back({mode, injection, Task::Next::kNone});
   }
 
   bool pairs() const { return options_.fault == "pair"; }
@@ -210,38 +232,44 @@ class Sweep {
   }
 
   void add(const Task& task, Result result) {
-    const bool reached = result.outcome != Outcome::kNotReached;
+    if (result.verdict == Verdict::kViolated) confirm_failure(result);
     ++summary_.runs;
     ++summary_.outcomes[to_string(result.outcome)];
+    ++summary_.verdicts[to_string(result.verdict)];
     auto& row = summary_.rows[task.mode][task.injection->point];
     ++row.runs;
     ++row.outcomes[result.outcome];
     row.violated += result.verdict == Verdict::kViolated;
-    if (pairs() || result.injection.fault == Fault::kCapacity) {
-      next_trial(task, result);
-    } else if (task.last) {
-      summary_.exhausted += !reached;
-    } else {
-      summary_.points_reached += reached;
-    }
-    if (result.verdict == Verdict::kViolated) confirm_failure(result);
+    count(task, result);
     trials_.append(to_json(result).dump());
-    ++summary_.verdicts[to_string(result.verdict)];
     if (result.verdict != Verdict::kHolds) print_failure(result);
   }
 
-  // The second failure of a pair moves on until it no longer happens, or is far from the first; the
-  // device grows until it is large enough.
-  void next_trial(const Task& task, const Result& result) {
+  void count(const Task& task, const Result& result) {
+    const bool ended = result.outcome != Outcome::kHung;
+    if (task.next == Task::Next::kLast) {
+      summary_.exhausted += ended && result.fired == 0;
+      return;
+    }
+    if (task.next == Task::Next::kNone) {
+      summary_.points_reached += result.fired > 0;
+      return;
+    }
+    // The second failure of a pair moves on until it no longer happens; the device grows until it
+    // is large enough.
     Injection next = result.injection;
     const bool pair = next.second > 0;
-    const bool again = pair ? result.fired >= 2 && next.second < kDeepest : result.fired > 0;
-    ++summary_.fault_points;
-    ++summary_.points_reached;
-    summary_.exhausted += !again;
-    if (!again || stop_signal) return;
-    ++(pair ? next.second : next.nth);
-    tasks_.push_front({task.mode, next, false});
+    const bool again = result.fired > (pair ? 1 : 0);
+    summary_.fault_points += again;
+    summary_.points_reached += again;
+    if (!again) {
+      summary_.exhausted += ended;
+    } else if (pair && next.second == kDeepest) {
+      ++summary_.cut;
+    } else if (!stop_signal) {
+      ++(pair ? next.second : next.nth);
+      tasks_.push_front({task.mode, next, task.next});
+    }
   }
 
   // A failure is run again, in a process of its own, before it is reported.
@@ -249,11 +277,9 @@ class Sweep {
     if (++failures_ > kMostReported) return;
     result.folder = fmt::format("{}/repro/{}", options_.out, failures_);
     Observation seen = observation_of(result.mode, result.injection, result.findings);
-    if (result.outcome == Outcome::kDied || result.outcome == Outcome::kFatal)
-      seen.signature = "process";
     const Observation again = confirm(program_path("repro"), result.folder,
                                       {{case_, result.mode, result.injection}, seen});
-    if (again.signature.starts_with(seen.signature)) return;
+    if (again.signature == seen.signature) return;
     result.verdict = Verdict::kFlaky;
     result.findings.push_back("again in a fresh process: " +
                               (again.signature.empty() ? "it held" : again.signature));
@@ -289,10 +315,6 @@ class Sweep {
 
   int finish() {
     if (terminal_) fmt::print(stderr, "\r\033[K");
-    if (!broken_.empty()) {
-      fmt::print(stderr, "sweep: {}\n", broken_);
-      return kViolated;
-    }
     nlohmann::json json = to_json(summary_);
     json["fault"] = options_.fault;
     json["every"] = options_.every;
@@ -304,15 +326,24 @@ class Sweep {
                seconds_since(start_));
     for (const auto& [name, count] : summary_.outcomes) fmt::print("  {:<16}{:>8}\n", name, count);
     for (const auto& [name, count] : summary_.verdicts) fmt::print("{:<18}{:>8}\n", name, count);
+    if (summary_.cut > 0)
+      fmt::print("{} pairs were followed to point {} after the first failure only\n", summary_.cut,
+                 kDeepest);
+    if (failures_ > kMostReported)
+      fmt::print("{} further failures are in trials.jsonl only\n", failures_ - kMostReported);
     fmt::print("every trial: {0}/trials.jsonl, totals: {0}/summary.json\n", options_.out);
+    if (failed_) return *failed_;
     if (summary_.verdicts["violated"] + summary_.verdicts["flaky"] > 0) return kViolated;
     if (summary_.verdicts["unknown"] > 0) return kUnknown;
     if (stop_signal) return kStopped;
-    return summary_.runs == 0 || !summary_.complete() ? kUnknown : kHolds;
+    SweepSummary followed = summary_;
+    followed.cut = 0;  // how far a pair is followed is no open question
+    return summary_.runs == 0 || !followed.complete() ? kUnknown : kHolds;
   }
 
   const SweepOptions& options_;
   const Case& case_;
+  std::set<Point> wanted_;
   FatalTable table_;
   LineFile trials_;
   struct Worker {
@@ -320,10 +351,9 @@ class Sweep {
     Task task;
   };
   std::deque<Worker> workers_;
-  std::set<Point> wanted_;
   std::deque<Task> tasks_;
   SweepSummary summary_;
-  std::string broken_;
+  std::optional<ExitCode> failed_;  // the case does not run without failures
   int failures_ = 0;
   Clock::time_point start_ = Clock::now();
   bool terminal_ = ::isatty(STDERR_FILENO) == 1;

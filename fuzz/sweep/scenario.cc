@@ -8,6 +8,7 @@
 #include "core/plan/planner.h"
 #include "core/trace/steps.h"
 #include "fuzz/execute/driver.h"
+#include "fuzz/execute/execute.h"
 
 namespace slotgraph::fuzz {
 namespace {
@@ -54,6 +55,11 @@ Case make_case(const std::string& name, const PipelineShape& shape, std::vector<
   value.tokens = {4, 8};
   value.steps = 1;
   value.order_seed = 7;
+  return value;
+}
+
+const Case& configured(const Case& value) {
+  device::configure(simulation_of(value));
   return value;
 }
 
@@ -122,7 +128,11 @@ std::vector<std::string> Subject::run(Mode mode) {
 }
 
 Scenario::Scenario(const Case& value, Mode mode)
-    : mode_(mode), subject_(value), other_(other_case()), earlier_(other_.capture(mode)) {
+    : case_(configured(value)),
+      mode_(mode),
+      subject_(value),
+      other_(other_case()),
+      earlier_(other_.capture(mode)) {
   // What is made with first use, and kept: streams, events, caches.
   for (int i = 0; i < 2; ++i) {
     (void)subject_.run(mode_);
@@ -172,6 +182,7 @@ Operation Scenario::operation() {
   operation.prepare = [this] {
     subject_.reset();
     before_ = StateSnapshot::take(subject_.modules());
+    (void)configured(case_);
     most_events_ = std::max(most_events_, device::resources().events);
     contents_before_ = contents_digest(subject_.modules());
   };
@@ -186,6 +197,18 @@ Operation Scenario::operation() {
       {"events", [this] { return left_events(); }},
   };
   return operation;
+}
+
+Trial Scenario::run_injected(
+    const Injection& injection,
+    const std::function<void(const std::vector<std::string>& stack)>& before) {
+  Operation operation = this->operation();
+  const bool sticky = injection.fault == Fault::kSticky;
+  if (sticky) operation.contracts.clear();
+  Trial trial = try_once(operation, injection, before);
+  if (sticky && trial.fired > 0 && trial.error.empty())
+    trial.findings.emplace_back("error: the device was lost, and the operation came to its end");
+  return trial;
 }
 
 }  // namespace slotgraph::fuzz

@@ -51,12 +51,18 @@ class Subject {
 
 class Scenario {
  public:
+  // The device is configured as the case asks, again before each run.
   Scenario(const Case& value, Mode mode);
 
   // Contracts: state (O7 to O9), contents as before the call if it was the capture that failed,
   // values if nothing was thrown, an earlier set still replays right, the same case and another
   // one can be captured and replayed.
   Operation operation();
+  // A run with that injection. A lost device can be asked nothing: then no contract is checked, but
+  // the operation must not have come to its end, and the process is of no further use.
+  Trial run_injected(
+      const Injection& injection,
+      const std::function<void(const std::vector<std::string>& stack)>& before = nullptr);
 
  private:
   void run();
@@ -64,6 +70,7 @@ class Scenario {
   std::vector<std::string> changed_contents() const;
   std::vector<std::string> left_events() const;
 
+  Case case_;
   Mode mode_;
   Subject subject_, other_;
   std::unique_ptr<CallableSet> earlier_;  // of the other case

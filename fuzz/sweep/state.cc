@@ -9,6 +9,8 @@
 #include <c10/cuda/CUDAStream.h>
 #include <fmt/format.h>
 
+#include <sstream>
+
 #include "core/device/device.h"
 #include "core/digest.h"
 
@@ -20,6 +22,16 @@ namespace caching = c10::cuda::CUDACachingAllocator;
 std::string bytes_of(const at::Tensor& tensor) {
   const at::Tensor there = tensor.detach().cpu().contiguous();
   return {static_cast<const char*>(there.const_data_ptr()), there.nbytes()};
+}
+
+// Of texts with lines, the first that only one of them has.
+std::string difference(const std::string& name, const std::string& found,
+                       const std::string& expected) {
+  std::istringstream left(found), right(expected);
+  std::string a, b;
+  while (std::getline(left, a) && std::getline(right, b) && a == b) {
+  }
+  return fmt::format("{}: found {:.200}, expected {:.200}", name, a, b);
 }
 
 }  // namespace
@@ -54,7 +66,7 @@ StateSnapshot StateSnapshot::take(const std::vector<GraphModule>& modules) {
   put("graphs", resources.graphs);
   put("open captures", resources.captures);
   put("queued work", resources.queued);
-  put("last error", resources.last_error);
+  put("last error", device::last_error());
   put("allocator", fmt::ptr(caching::get()));
   put("allocator settings", c10::CachingAllocator::getAllocatorSettings());
   put("current device", static_cast<int>(c10::cuda::current_device()));
@@ -82,8 +94,7 @@ std::vector<std::string> StateSnapshot::differences(const StateSnapshot& before)
   std::vector<std::string> result;
   for (const auto& [name, value] : values_) {
     const std::string& expected = before.values_.at(name);
-    if (value != expected)
-      result.push_back(fmt::format("{}: found {}, expected {}", name, value, expected));
+    if (value != expected) result.push_back(difference(name, value, expected));
   }
   return result;
 }

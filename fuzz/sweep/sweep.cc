@@ -2,24 +2,42 @@
 
 #include <fmt/format.h>
 
-#include <string_view>
+#include <utility>
+
+#include "core/trace/calls.h"
 
 namespace slotgraph::fuzz {
 namespace {
 
-// Texts of errors carry libtorch's own stack after this.
-std::string first_part(const std::string& text) {
-  return text.substr(0, text.find("Exception raised from"));
+// Texts of libtorch's errors go on with advice and a stack.
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
 }
 
-// The texts by which an injected failure is known: a step's own, the runtime's unknown error, and
-// running out of memory.
-bool names_the_fault(std::string_view error) {
-  for (const std::string_view text : {"injected at step", "unknown error", "out of memory",
-                                      "unspecified launch failure", "CUDA error"}) {
-    if (error.find(text) != std::string_view::npos) return true;
+// Whether the text names one of the points that failed: a step's name, running out of memory, or
+// the runtime's error.
+bool names_the_fault(const std::string& error, const Injector& injector) {
+  for (const std::string& point : injector.failed()) {
+    if (!trace::find_call(point) && contains(error, "injected at step " + point)) return true;
+    if (trace::find_call(point) &&
+        (contains(error, "unknown error") || contains(error, "out of memory")))
+      return true;
   }
-  return false;
+  return injector.sticky() && contains(error, "illegal memory access");
+}
+
+// What is wrong with how the operation ended.
+std::string wrong_end(const Trial& trial, const Injector& injector) {
+  if (!trial.error.empty()) {
+    if (trial.fired > 0 && names_the_fault(trial.error, injector)) return "";
+    return "error: found `" + trial.error + "`, expected one that names the fault";
+  }
+  // A call may be tried again; a step that throws once must end the operation.
+  const bool step = !trace::find_call(trial.injection.point.name);
+  const bool hidden = trial.fired > 0 && step && trial.injection.second == 0 && !injector.sticky();
+  return hidden ? "error: the failure of a step was swallowed" : "";
 }
 
 }  // namespace
@@ -33,18 +51,17 @@ Trial try_once(const Operation& operation, const Injection& injection,
   try {
     operation.run();
   } catch (const std::exception& error) {
-    trial.error = first_part(error.what());
+    trial.error = first_line(error.what());
   }
   trial.fired = injector.disarm();
-  if (!trial.error.empty() && (trial.fired == 0 || !names_the_fault(trial.error)))
-    trial.findings.push_back("error: found `" + trial.error +
-                             "`, expected one that names the fault");
+  if (std::string wrong = wrong_end(trial, injector); !wrong.empty())
+    trial.findings.push_back(std::move(wrong));
   for (const Contract& contract : operation.contracts) {
     try {
       for (const std::string& what : contract.broken())
         trial.findings.push_back(contract.name + ": " + what);
     } catch (const std::exception& error) {
-      trial.findings.push_back(contract.name + ": threw " + first_part(error.what()));
+      trial.findings.push_back(contract.name + ": threw " + first_line(error.what()));
     }
   }
   return trial;

@@ -11,6 +11,7 @@
 
 #include "core/device/device.h"
 #include "core/exit_code.h"
+#include "fuzz/process/program.h"
 #include "fuzz/sweep/result.h"
 #include "fuzz/sweep/scenario.h"
 
@@ -57,17 +58,15 @@ void list_points(const Operation& operation, const FatalTable& table) {
   answer({{"points", points}, {"findings", findings}});
 }
 
-void run_trial(Operation operation, const Injection& injection) {
-  const bool sticky = injection.fault == Fault::kSticky;
-  // Nothing can be asked of a device that is lost.
-  if (sticky) operation.contracts.clear();
-  Trial trial = try_once(operation, injection, [](const std::vector<std::string>& stack) {
-    answer({{"note", stack}});
+// The first stacks; of later failures only that they happened.
+void run_trial(Scenario& scenario, const Injection& injection) {
+  constexpr int most_stacks = 4;
+  int told = 0;
+  const Trial trial = scenario.run_injected(injection, [&](const std::vector<std::string>& stack) {
+    answer({{"note", told++ < most_stacks ? nlohmann::json(stack) : nlohmann::json()}});
   });
-  if (sticky && trial.fired > 0 && trial.error.empty())
-    trial.findings.emplace_back("error: the device was lost, and the operation came to its end");
   answer({{"trial", {{"error", trial.error}, {"findings", trial.findings}}}});
-  if (sticky && trial.fired > 0) ::_exit(kHolds);
+  if (injection.fault == Fault::kSticky && trial.fired > 0) ::_exit(kHolds);
 }
 
 }  // namespace
@@ -77,6 +76,7 @@ Case case_of(const std::string& case_file) {
 }
 
 int run_sweep_worker(const Case& value) {
+  die_with_parent();
   device::initialise();
   const c10::cuda::CUDAStreamGuard stream(c10::cuda::getStreamFromPool());
   const FatalTable table = FatalTable::read("fuzz/sweep/fatal_points.csv");
@@ -86,11 +86,10 @@ int run_sweep_worker(const Case& value) {
     const std::string mode = request.at("mode");
     auto& scenario = scenarios[mode];
     if (!scenario) scenario = std::make_unique<Scenario>(value, mode_from_name(mode));
-    const Operation operation = scenario->operation();
     if (request.at("injection").is_null()) {
-      list_points(operation, table);
+      list_points(scenario->operation(), table);
     } else {
-      run_trial(operation, injection_from_json(JsonReader(request.at("injection"), "injection")));
+      run_trial(*scenario, injection_from_json(JsonReader(request.at("injection"), "injection")));
     }
   }
   return kHolds;

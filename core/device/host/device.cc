@@ -63,9 +63,10 @@ Resources resources() {
           .graphs = usage.graphs,
           .events = usage.events,
           .captures = usage.captures,
-          .queued = usage.queued,
-          .last_error = static_cast<int>(cudaPeekAtLastError())};
+          .queued = usage.queued};
 }
+
+int last_error() { return static_cast<int>(cudaPeekAtLastError()); }
 
 std::vector<std::string> call_log() {
   std::vector<std::string> lines;

@@ -12,6 +12,7 @@
 #include "core/device/host/generator.h"
 #include "core/device/host/poison.h"
 #include "core/device/host/work.h"
+#include "core/fatal.h"
 
 namespace slotgraph::device {
 namespace {
@@ -108,10 +109,15 @@ class HostGraph final : public Graph {
     for (int i = 0; i < 2 && undo() != cudaSuccess; ++i) (void)cudaGetLastError();
   }
 
-  bool still_captures() const {
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    return cudaStreamIsCapturing(*stream_, &status) == cudaSuccess &&
-           status != cudaStreamCaptureStatusNone;
+  // A stream that cannot be asked may be capturing.
+  bool may_capture() const {
+    for (int i = 0; i < 2; ++i) {
+      cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+      if (cudaStreamIsCapturing(*stream_, &status) == cudaSuccess)
+        return status != cudaStreamCaptureStatusNone;
+      (void)cudaGetLastError();
+    }
+    return true;
   }
 
   bool is_captured(cudaStream_t stream) const {
@@ -131,7 +137,12 @@ class HostGraph final : public Graph {
       // A call may report the failure of earlier work and not run itself; the stream must not go on
       // capturing.
       result = cudaStreamEndCapture(*stream_, &graph_);
-      if (result != cudaSuccess && still_captures()) (void)cudaStreamEndCapture(*stream_, &graph_);
+      if (result != cudaSuccess && may_capture()) {
+        (void)cudaGetLastError();
+        (void)cudaStreamEndCapture(*stream_, &graph_);
+        (void)cudaGetLastError();
+        if (may_capture()) fatal("a stream cannot be made to end its capture");
+      }
     }
     for (; open_generators_ > 0; --open_generators_) {
       Drawn& drawn = generators_[open_generators_ - 1];

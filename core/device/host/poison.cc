@@ -5,6 +5,7 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <array>
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -62,8 +63,12 @@ bool several_devices = false;
 class OnDevice {
  public:
   explicit OnDevice(int device) {
-    if (!several_devices || cudaGetDevice(&before_) != cudaSuccess || before_ == device) return;
-    changed_ = cudaSetDevice(device) == cudaSuccess;
+    if (!several_devices) return;
+    if (cudaGetDevice(&before_) != cudaSuccess) {
+      (void)cudaGetLastError();
+    } else if (before_ != device) {
+      changed_ = cudaSetDevice(device) == cudaSuccess;
+    }
   }
   ~OnDevice() {
     if (changed_) (void)cudaSetDevice(before_);
@@ -77,15 +82,17 @@ class OnDevice {
 };
 
 // The start of a segment that is being allocated: the block that follows at once is the runtime's
-// fresh memory, which holds the poison already. 0: none. Under the allocator's lock.
-std::uintptr_t fresh_segment = 0;
+// fresh memory, which holds the poison already. 0: none. One for each device:
+// each has an allocator's lock of its own.
+std::array<std::uintptr_t, C10_COMPILE_TIME_MAX_GPUS> fresh_segments{};
 
 // Runs under the allocator's lock, also from destructors: it reports nothing, and leaves no error
 // behind that the allocator would find.
 void on_trace(const caching::TraceEntry& entry) {
   const bool handed_out = entry.action_ == caching::TraceEntry::ALLOC;
-  const std::uintptr_t fresh = std::exchange(
-      fresh_segment, entry.action_ == caching::TraceEntry::SEGMENT_ALLOC ? entry.addr_ : 0);
+  const std::uintptr_t fresh =
+      std::exchange(fresh_segments[static_cast<std::size_t>(entry.device_)],
+                    entry.action_ == caching::TraceEntry::SEGMENT_ALLOC ? entry.addr_ : 0);
   if (!enabled || (!handed_out && entry.action_ != caching::TraceEntry::FREE_COMPLETED)) return;
   const OnDevice guard(entry.device_);
   const auto stream = static_cast<cudaStream_t>(entry.stream_);

@@ -3,6 +3,7 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/ops/zeros.h>
 #include <c10/util/strides.h>
+#include <fmt/format.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
@@ -121,7 +122,13 @@ Tensors run_backward(const Tensors& outputs, const Tensors& inputs, const Tensor
   try {
     found = torch::autograd::grad(differentiable, wanted, incoming, std::nullopt, false, true);
   } catch (...) {
-    empty_engine_queue();
+    try {
+      empty_engine_queue();
+    } catch (const std::exception& error) {
+      // The exception on its way is the cause; this one can only be told.
+      fmt::print(stderr, "slotgraph: the engine keeps tensors of a failed backward: {}\n",
+                 error.what());
+    }
     throw;
   }
   Tensors result;
