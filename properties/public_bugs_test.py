@@ -15,7 +15,7 @@ import tables  # noqa: E402
 DROPPED = {6, 7, 12, 16, 30, 31, 34, 51, 52, 61, 75, 81}
 FOUND = ["K2", "K6", "K7", "K8", "K9", "K10", "K11", "K12", "K13"]
 LINK = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/(?:issues|pull)/\d+")
-MOST_OPEN = 61  # may only fall
+MOST_OPEN = 0  # may only fall
 
 rows = tables.read("public_bugs.csv")
 problems = []
