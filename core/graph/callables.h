@@ -86,9 +86,9 @@ class Callable {
   // Throws Error before anything is copied: P01 a named input is missing, P05 another number of
   // inputs, or one that differs from the sample in sizes, dtype, device or layout, or another
   // device is current; P06 the frame or another one of its colour is in flight, P09 it was reset,
-  // P10 a borrower calls. A backward
-  // throws: P03 a gradient of other sizes, P07 its flight is over or not the newest, P08 it would
-  // overwrite the gradient that the backward event before returned, P09.
+  // P10 a borrower calls, P13 a parameter or buffer has other memory than at the capture. A
+  // backward throws: P03 a gradient of other sizes, P07 its flight is over or not the newest, P08
+  // it would overwrite the gradient that the backward event before returned, P09, P13.
   Tensors forward(const Inputs& inputs) { return forward(inputs, {}); }
   virtual Tensors forward(const Inputs& inputs, const ReplayOptions& options) = 0;
 
@@ -120,7 +120,8 @@ struct Ownership {
 class CallableSet {
  public:
   virtual ~CallableSet() = default;
-  // By branch index: plan.branch(variant, chunk, physical slot, layer).
+  // By branch index: plan.branch(variant, chunk, physical slot, layer). Throws Error P12: the plan
+  // has no such branch.
   virtual Callable& at(int branch) = 0;
   // Tells the set about the backward event of a chunk without layers: it ends the life of a
   // returned gradient.

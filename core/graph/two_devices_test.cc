@@ -66,5 +66,52 @@ TEST_F(TwoDevices, AFrameIsRefusedWhileAnotherDeviceIsCurrent) {
   EXPECT_EQ(rule([&] { set->at(0).forward(rig.samples[0]); }), "");
 }
 
+// Allocations on another device than that of the capture came from its default pool, and replays
+// read what others had since (https://github.com/pytorch/pytorch/issues/153025). What a frame's
+// result goes through may not lie there; other work there is refused, or without effect.
+TEST_F(TwoDevices, NoResultGoesThroughAnotherDevice) {
+  enum class Work { kTemporary, kThroughIt, kKept };
+  for (const Mode mode : kSlotModes) {
+    for (const bool cached : {false, true}) {
+      for (const Work work : {Work::kTemporary, Work::kThroughIt, Work::kKept}) {
+        for (const int from_call : {0, 6}) {
+          at::Tensor keeps_a_segment, kept;
+          if (cached) keeps_a_segment = at::empty({1}, at::TensorOptions(kSecond));
+          Rig rig;
+          rig.set_forward([&](at::TensorList in, const NamedTensors&) -> Tensors {
+            const at::Tensor y = at::matmul(in[0], rig.weight);
+            if (rig.calls < from_call) return {y};
+            if (work == Work::kThroughIt)
+              return {y.to(kSecond).mul(2).to(at::Device(at::kCUDA, 0))};
+            const at::Tensor there = at::ones({1000}, at::TensorOptions(kSecond));
+            if (work == Work::kKept) kept = there;
+            return {y};
+          });
+          const std::size_t before = allocated();
+          std::unique_ptr<CallableSet> set;
+          std::string error;
+          try {
+            set = rig.capture(mode);
+          } catch (const std::exception& exception) {
+            error = exception.what();
+          }
+          EXPECT_TRUE(work != Work::kThroughIt || error.find("captur") != std::string::npos)
+              << error;
+          for (int branch = 0; set && branch < 4; ++branch) {
+            const at::Tensor x = ramp(Rig::rows_of(branch), branch).requires_grad_(true);
+            const at::Tensor right = at::matmul(x, rig.weight);
+            const at::Tensor y = set->at(branch).forward({{x}, {}})[0];
+            EXPECT_TRUE(same_bytes(y, right) && same_bytes(gradient(y, x), gradient(right, x)));
+          }
+          set.reset();
+          EXPECT_EQ(allocated(), before);
+          Rig next;
+          EXPECT_EQ(rule([&] { next.capture(mode); }), "");
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace slotgraph

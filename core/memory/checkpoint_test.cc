@@ -43,6 +43,30 @@ TEST_F(BranchTest, DetachedLeftoversFreeNothingWhenTheyDie) {
   EXPECT_EQ(topology_of(pool).live(), pre.live) << "an owner frees its block";
 }
 
+// The allocator reports what it freed and brought back in an order that depends on addresses of its
+// own objects.
+TEST_F(BranchTest, TheOrderInWhichTheAllocatorReportsDoesNotMatter) {
+  for (int turn = 0; turn < 8; ++turn) {
+    struct Scene final : BranchTest {
+      void TestBody() override {}
+    } scene;
+    FaultyAllocator faulty;
+    faulty.after_set = [turn](int, caching::CheckpointDelta& delta) {
+      const auto rearrange = [turn](auto& list) {
+        if (turn % 2 == 1) std::reverse(list.begin(), list.end());
+        if (!list.empty())
+          std::rotate(list.begin(), list.begin() + turn % static_cast<int>(list.size()),
+                      list.end());
+      };
+      rearrange(delta.ptrs_freed);
+      rearrange(delta.dataptrs_allocd);
+    };
+    scene.expect_advances();
+    scene.expect_writable(scene.kept);
+    scene.expect_writable(scene.post_only);
+  }
+}
+
 TEST_F(BranchTest, AStorageThatIsHeldByAViewOnlyComesBackToo) {
   at::Tensor view = post_only[0].slice(0, 10, 20);
   post_only.erase(post_only.begin());

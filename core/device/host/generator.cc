@@ -1,7 +1,9 @@
 #include "core/device/host/generator.h"
 
 #include <ATen/ops/empty.h>
+#include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
 
 #include <cstring>
 #include <map>
@@ -56,6 +58,13 @@ c10::intrusive_ptr<c10::TensorImpl> HostGenerator::get_state() const {
 }
 
 PhiloxDraw HostGenerator::draw(std::int64_t count) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  C10_CUDA_CHECK(cudaStreamIsCapturing(c10::cuda::getCurrentCUDAStream(), &status));
+  const bool captured = status != cudaStreamCaptureStatusNone;
+  TORCH_CHECK(cell_ || !captured,
+              "Attempt to increase offset for a CUDA generator not in capture mode.");
+  TORCH_CHECK(!cell_ || captured,
+              "Offset increment outside graph capture encountered unexpectedly.");
   const std::uint64_t reserved = 4 * ((static_cast<std::uint64_t>(count) + 3) / 4);
   std::uint64_t& counter = cell_ ? captured_ : offset_;
   const PhiloxDraw result{cell_, seed_, counter};

@@ -41,7 +41,9 @@ class HostGenerator final : public c10::GeneratorImpl {
   void set_state(const c10::TensorImpl& state) override;
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override;
 
-  // Reserves numbers for `count` values: the offset advances by 4 * ceil(count / 4). Hold mutex_.
+  // Reserves numbers for `count` values on the current stream: the offset advances by
+  // 4 * ceil(count / 4). Hold mutex_. Throws c10::Error, with PyTorch's texts, if the stream
+  // captures and this generator is not registered with the capture, or the other way round.
   PhiloxDraw draw(std::int64_t count);
 
   // Between the two, draws refer to the cell. The epilogue returns the offset that one replay

@@ -98,6 +98,9 @@ OpenBranch capture_forward(const BranchSource& source, const CaptureSite& site,
   open.branch.module = source.module;
   open.branch.training = source.module.module->is_training();
   open.branch.parameters = trainable_parameters(source.module);
+  open.branch.state = state_of(source.module);
+  for (const at::Tensor& tensor : open.branch.state)
+    open.branch.state_places.push_back(tensor.const_data_ptr());
   open.branch.positional = source.sample.positional.size();
   for (const auto& [name, tensor] : source.sample.named) open.branch.names.push_back(name);
   for (const at::Tensor& input : source.static_inputs) {

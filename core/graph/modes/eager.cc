@@ -24,7 +24,10 @@ class EagerSet final : public CallableSet {
       callables_.push_back(std::make_unique<EagerCallable>(request.module_of(static_cast<int>(i))));
     }
   }
-  Callable& at(int branch) override { return *callables_.at(static_cast<std::size_t>(branch)); }
+  Callable& at(int branch) override {
+    check_branch(branch, callables_.size());
+    return *callables_[static_cast<std::size_t>(branch)];
+  }
   void note_empty_backward(int, int) override {}
   void end_step() override {}
   void release() override {}

@@ -1,3 +1,6 @@
+#include <fmt/format.h>
+
+#include "core/error.h"
 #include "core/graph/modes/request.h"
 #include "core/memory/pool_topology.h"
 
@@ -22,6 +25,12 @@ int CaptureRequest::first_branch(int module) const {
     if (plan.slots[i].warmup_alias_group == module) return static_cast<int>(i);
   }
   return -1;
+}
+
+void check_branch(int branch, std::size_t branches) {
+  if (branch >= 0 && static_cast<std::size_t>(branch) < branches) return;
+  throw Error({"P12", fmt::format("branch {}", branch), "no branch of the plan",
+               fmt::format("0 to {}", branches - 1), "capture a plan that has it"});
 }
 
 GraphSet::GraphSet(const Options& options, std::vector<CapturedBranch> branches,

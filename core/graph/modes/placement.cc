@@ -1,5 +1,7 @@
 // Sharing mode `placement` (design.md 2): survivors are born in shared arenas, transients share one
 // pool.
+#include <fmt/format.h>
+
 #include "core/graph/modes/slot_capture.h"
 #include "core/graph/warmup/warm_up.h"
 
@@ -33,6 +35,8 @@ std::unique_ptr<CallableSet> make_placement(const CaptureRequest& request) {
       capture.capture_variant_major();
       return capture.finish();
     } catch (const ProfileMismatch& mismatch) {
+      check_nothing_lives(request.modules[mismatch.module], *mismatch.recording, nullptr,
+                          fmt::format("capture of module {}", mismatch.module));
       if (restarts <= 0) {
         copy_layer(request, mismatch.module % request.plan.layers(), profiles, copied);
         continue;

@@ -42,6 +42,9 @@ void walk_variant(const CaptureRequest& request, int variant,
                   const std::function<void(int)>& forward,
                   const std::function<void(int)>& backward);
 
+// Throws Error P12 unless the set has the branch.
+void check_branch(int branch, std::size_t branches);
+
 // A set of captured branches over private pools.
 class GraphSet final : public CallableSet {
  public:
@@ -49,7 +52,10 @@ class GraphSet final : public CallableSet {
            std::vector<FlightPlan> flights, std::vector<std::shared_ptr<PrivatePool>> pools,
            std::size_t arena_bytes, std::size_t copied_bytes);
 
-  Callable& at(int branch) override { return *callables_.at(static_cast<std::size_t>(branch)); }
+  Callable& at(int branch) override {
+    check_branch(branch, callables_.size());
+    return *callables_[static_cast<std::size_t>(branch)];
+  }
   void note_empty_backward(int chunk, int physical_slot) override;
   void end_step() override;
   void release() override;

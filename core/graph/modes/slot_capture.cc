@@ -122,7 +122,8 @@ void SlotCapture::forward(int branch, bool lockstep) {
   const std::vector<Allocation> allocations = open.forward_recording->snapshot();
   const auto observed = classify_forward(allocations, open.outputs);
   if (!settled(profile_of(branch).forward, observed, allocations)) {
-    throw ProfileMismatch{module_of(branch), true, merge(profile_of(branch).forward, observed)};
+    throw ProfileMismatch{module_of(branch), true, merge(profile_of(branch).forward, observed),
+                          open.forward_recording};
   }
   keep_outputs(open, branch);
   open_[branch] = std::move(open);
@@ -201,7 +202,8 @@ Tensors SlotCapture::capture_gradients(OpenBranch& open, int branch) {
   const at::Tensor leading = copy.gradients.empty() ? gradients[0] : at::Tensor();
   const auto observed = classify_backward(allocations, leading);
   if (!settled(profile.backward, observed, allocations))
-    throw ProfileMismatch{module_of(branch), false, merge(profile.backward, observed)};
+    throw ProfileMismatch{module_of(branch), false, merge(profile.backward, observed),
+                          open.backward_recording};
   return gradients;
 }
 

@@ -13,11 +13,13 @@
 
 namespace slotgraph {
 
-// A capture allocated otherwise than its profile says; carries the better profile.
+// A capture allocated otherwise than its profile says; carries the better profile, and what was
+// allocated: none of it may live on, since a graph that is discarded never writes it.
 struct ProfileMismatch {
   int module;
   bool forward;
   std::vector<ProfiledAllocation> merged;
+  std::shared_ptr<const Recording> recording;
 };
 
 // The profile of every module, from its first branch's sample. Throws Error as warm_up.

@@ -70,6 +70,14 @@ struct ReplayCallable::Shared {
     throw Error({"P09", fmt::format("{} of branch {}", what, index), "a branch that was reset",
                  "one that still has its graphs", "capture it again"});
   }
+  void check_state() const {
+    for (std::size_t i = 0; i < branch->state.size(); ++i) {
+      if (branch->state[i].const_data_ptr() == branch->state_places[i]) continue;
+      throw Error({"P13", fmt::format("parameter or buffer {} of branch {}", i, index),
+                   "other memory than at the capture", "the memory that the graphs read",
+                   "update state in place (copy_, mul_, add_), or capture again"});
+    }
+  }
 };
 
 namespace {
@@ -132,6 +140,7 @@ void ReplayNode::check(const torch::autograd::variable_list& incoming) {
   const CapturedBranch& branch = shared->captured("backward");
   context.flight.check_backward(shared->index, generation);
   check_incoming(incoming, branch.incoming, shared->index);
+  shared->check_state();
   if (!context.leases) return;
   context.leases->check_outputs(shared->index);
   const FlightPlan& plan = context.flight.plan(shared->index);
@@ -250,6 +259,7 @@ Tensors ReplayCallable::forward(const Inputs& inputs, const ReplayOptions& optio
   const trace::PhaseScope phase(trace::Phase::replay_forward);
   const Tensors given = arguments_of(inputs, branch.positional, branch.names, shared_->index);
   check_inputs(given, branch.inputs, shared_->index);
+  shared_->check_state();
   std::uint64_t generation = 0;
   Tensors outputs;
   {

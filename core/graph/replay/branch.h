@@ -30,10 +30,13 @@ struct CapturedBranch {
   Tensors inputs;                     // static places of Inputs::all()
   std::vector<bool> input_gradients;  // which inputs a gradient is returned for
   Tensors parameters;                 // trainable ones
-  Tensors outputs;                    // undefined where the module returns none
-  std::vector<bool> lent;             // which outputs lie in the frame's memory
-  std::vector<bool> differentiable;   // of each output
-  Tensors incoming;                   // static incoming gradient of each differentiable output
+  // Of the module, and where each lay: the graphs read them there.
+  Tensors state;
+  std::vector<const void*> state_places;
+  Tensors outputs;                   // undefined where the module returns none
+  std::vector<bool> lent;            // which outputs lie in the frame's memory
+  std::vector<bool> differentiable;  // of each output
+  Tensors incoming;                  // static incoming gradient of each differentiable output
   Tensors gradients;           // of each input, then each parameter; undefined where there is none
   bool leading_stays = false;  // gradients[0] is returned in place, not cloned
   Ownership ownership;

@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <fmt/format.h>
+#include <torch/csrc/autograd/variable.h>
 #include <torch/nn/module.h>
 
 #include <algorithm>
@@ -53,6 +54,8 @@ void restore(auto& leaves) {
       leaf.tensor.requires_grad_(leaf.requires_grad);
     if (leaf.tensor.is_leaf() && !leaf.tensor.grad().is_same(leaf.grad))
       leaf.tensor.mutable_grad() = leaf.grad;
+    if (!leaf.accumulator.expired())
+      torch::autograd::impl::set_grad_accumulator(leaf.tensor, leaf.accumulator);
   }
 }
 
@@ -93,6 +96,15 @@ ModuleStateGuard::ModuleStateGuard(const std::vector<GraphModule>& modules,
   }
   for (const Inputs& sample : samples) {
     for (const at::Tensor& input : sample.all()) inputs_.push_back(leaf(input));
+  }
+  take_accumulators(parameters_);
+}
+
+void ModuleStateGuard::take_accumulators(std::vector<Leaf>& leaves) {
+  for (Leaf& leaf : leaves) {
+    if (!leaf.tensor.is_leaf()) continue;
+    leaf.accumulator = torch::autograd::impl::try_get_grad_accumulator(leaf.tensor);
+    if (!leaf.accumulator.expired()) torch::autograd::impl::set_grad_accumulator(leaf.tensor, {});
   }
 }
 

@@ -6,10 +6,15 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <memory>
 #include <vector>
 
 #include "core/graph/graph_module.h"
 #include "core/graph/state/allocator_settings.h"
+
+namespace torch::autograd {
+struct Node;
+}
 
 namespace slotgraph {
 
@@ -29,7 +34,9 @@ class CaptureTurn {
 };
 
 // Takes a snapshot of the modules' and the samples' state; the destructor restores it: buffers
-// (quantisation state among them), requires_grad, and which tensor .grad is.
+// (quantisation state among them), requires_grad, and which tensor .grad is. Meanwhile parameters
+// have no AccumulateGrad node from before: autograd would synchronise with the stream on which that
+// one was made, which no capture allows if it is the default one.
 class ModuleStateGuard {
  public:
   ModuleStateGuard(const std::vector<GraphModule>& modules, const std::vector<Inputs>& samples);
@@ -47,7 +54,10 @@ class ModuleStateGuard {
     std::uint32_t version;
     bool requires_grad;
     at::Tensor grad;
+    // Its AccumulateGrad node, if something keeps one alive.
+    std::weak_ptr<torch::autograd::Node> accumulator = {};
   };
+  static void take_accumulators(std::vector<Leaf>& leaves);
   struct Saved {
     GraphModule module;
     Tensors parameters;
