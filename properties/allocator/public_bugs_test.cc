@@ -220,26 +220,33 @@ TEST_F(PublicBugs, RunnersOfOnePoolFailOnlyWithoutAHolder) {
 // 24: segments that are given back for want of memory, above max_split_size, did not lower the
 // pool's count, and it never died. https://github.com/pytorch/pytorch/pull/61567
 TEST_F(PublicBugs, APoolDiesWhenItsOversizeSegmentsHaveBeenEvicted) {
-  for (const std::size_t evicted : {24 * kMiB, 40 * kMiB}) {
+  struct Case {
+    std::vector<std::size_t> evicted;
+    std::size_t wanted;
+  };
+  // One that is too large to be cut, and two of which none is large enough.
+  for (const Case& c : {Case{{70 * kMiB}, 40 * kMiB}, Case{{44 * kMiB, 46 * kMiB}, 80 * kMiB}}) {
     for (const bool release_first : {true, false}) {
       Real real;
       real.configure({.max_split_bytes = 21 * kMiB});
       real.begin_scope(0, 1, {});
-      const Address block = real.allocate(kMain, evicted).allocated.at(0);
+      std::vector<Address> blocks;
+      for (const std::size_t bytes : c.evicted)
+        blocks.push_back(real.allocate(kMain, bytes).allocated.at(0));
+      for (const Address block : blocks) real.free(block);
+      const Reply large = real.allocate(kMain, c.wanted);
       real.end_scope(0, 1);
-      real.free(block);
+      ASSERT_EQ(large.outcome, Outcome::kDone);
+      EXPECT_EQ(real.observe()[0].segments.size(), 1u) << "the others were evicted";
       if (release_first) real.release(0, 1);
-      real.begin_scope(0, release_first ? 2 : 1, {});
-      // Too large for what is left, and for the block.
-      const Reply reply = real.allocate(kMain, kCapacity - 10 * kMiB);
-      real.end_scope(0, release_first ? 2 : 1);
-      real.release(0, release_first ? 2 : 1);
+      real.free(large.allocated.at(0));
       if (!release_first) real.release(0, 1);
-      if (!reply.allocated.empty()) real.free(reply.allocated[0]);
+      EXPECT_EQ(real.begin_scope(0, 1, {}).outcome, Outcome::kRefused) << "it waits for its end";
       real.empty_cache(0);
-      EXPECT_TRUE(real.observe()[0].segments.empty());
-      EXPECT_EQ(real.observe()[0].use_counts.size(), 0u) << "no pool is left";
       EXPECT_EQ(reserved(real), 0u);
+      EXPECT_EQ(real.observe()[0].use_counts.size(), 0u) << "no pool is left";
+      EXPECT_EQ(real.begin_scope(0, 1, {}).outcome, Outcome::kDone) << "a new one";
+      real.end_scope(0, 1);
     }
   }
 }
