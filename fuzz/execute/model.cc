@@ -150,6 +150,16 @@ bool Model::hides_saves() const {
                      [](const BlockKind* kind) { return kind->hides_saves; });
 }
 
+bool Model::aliases_leading_input() const {
+  for (std::size_t i = 0; i < kinds_.size(); ++i) {
+    const auto& extra = kinds_[i]->extra_inputs;
+    const bool views = std::any_of(extra.begin(), extra.end(),
+                                   [](const ExtraInput& input) { return input.per_token; });
+    if (case_.layers[i].aliased_inputs && views) return true;
+  }
+  return false;
+}
+
 void Model::reset() {
   const at::NoGradGuard no_grad;
   shared_.clear();

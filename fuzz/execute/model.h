@@ -45,6 +45,9 @@ class Model {
 
   // Whether a layer keeps tensors for its backward that no saved-tensor hook sees.
   bool hides_saves() const;
+  // Whether another input of a layer is a view of its leading one, which modes that copy refuse:
+  // the leading input of a chain lies where the layer before left it.
+  bool aliases_leading_input() const;
 
   // Writes the initial parameters, buffers and generator state back.
   void reset();
