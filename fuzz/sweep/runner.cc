@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "core/exit_code.h"
 #include "core/files.h"
@@ -337,7 +338,8 @@ class Sweep {
     if (summary_.verdicts["unknown"] > 0) return kUnknown;
     if (stop_signal) return kStopped;
     SweepSummary followed = summary_;
-    followed.cut = 0;  // how far a pair is followed is no open question
+    // How far a pair is followed is no open question.
+    followed.exhausted += std::exchange(followed.cut, 0);
     return summary_.runs == 0 || !followed.complete() ? kUnknown : kHolds;
   }
 
