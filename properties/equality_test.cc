@@ -57,6 +57,16 @@ TEST(Equality, SubsetsOfGradientsAndAliasedInputsHold) {
   }
 }
 
+// Only the parameter that forward does not use requires grad: there is nothing to differentiate.
+TEST(Equality, AFrameWhoseTrainableParameterIsUnusedHolds) {
+  fuzz::Case value = uniform_case("p2-l2-k2.r0", "unused_parameter", "fp32");
+  for (fuzz::LayerCase& layer : value.layers) {
+    layer.trainable = "alternate";
+    layer.input_gradient = false;
+  }
+  EXPECT_EQ(outcome(value), "holds");
+}
+
 // Cases as the campaign draws them, with its seed 2; the campaign itself goes on from there.
 TEST(Equality, GeneratedCasesHold) {
   int executed = 0, wrapped_and_mixed = 0, equal_tokens = 0;

@@ -100,7 +100,8 @@ at::Tensor Driver::backward_layer(const Place& place, int variant, const at::Ten
   }
   const int flat = model_.flat_layer(place.chunk, place.layer);
   Callable& callable = callables_.at(branch(place, variant));
-  if (!model_.differentiable(place.chunk, place.layer)) {
+  // Also where the only parameter that requires grad is not used.
+  if (!flight.outputs[0].requires_grad()) {
     callable.release();
     if (watchers_.shadow) watchers_.shadow->release(branch(place, variant));
     return {};
