@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -25,10 +23,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-volatile std::sig_atomic_t stop_signal = 0;
-
-void request_stop(int) { stop_signal = 1; }
-
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -39,9 +33,7 @@ class Campaign {
       : options_(options), sources_(sources), program_(std::move(program)) {}
 
   int run() {
-    std::signal(SIGINT, request_stop);
-    std::signal(SIGTERM, request_stop);
-    std::signal(SIGPIPE, SIG_IGN);  // a worker that died is found when its output ends
+    stop_on_request();
     for (int i = 0; i < options_.jobs; ++i) {
       workers_.push_back(
           std::make_unique<Worker>(fmt::format("{}/records-{}.jsonl", options_.out, i)));
@@ -77,7 +69,7 @@ class Campaign {
   void give_next(Worker& worker) {
     const bool time_over = options_.seconds > 0 && seconds_since(start_) > options_.seconds;
     const bool all_given = options_.cases > 0 && next_ >= options_.cases;
-    if (stop_signal || time_over || all_given) {
+    if (stop_requested() || time_over || all_given) {
       worker.process->close_input();
       return;
     }
@@ -200,7 +192,7 @@ class Campaign {
     if (internal_error_) return kInternal;
     if (summary_.violated > 0) return kViolated;
     if (summary_.unknown > 0 || summary_.cases == 0) return kUnknown;
-    return stop_signal ? kStopped : kHolds;
+    return stop_requested() ? kStopped : kHolds;
   }
 
   void print_summary(double seconds) {

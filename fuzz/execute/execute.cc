@@ -48,9 +48,7 @@ class CaseRun {
     }
     run_graphs(Mode::kNative, "native");
     for (const std::string& name : case_.modes) {
-      const Mode mode = name == "arena"        ? Mode::kArena
-                        : name == "checkpoint" ? Mode::kCheckpoint
-                                               : Mode::kPlacement;
+      const Mode mode = mode_from_name(name);
       const bool copies = mode != Mode::kPlacement;
       if (copies && model_.aliases_leading_input()) {
         expect_refused(mode, name, "L01");
@@ -117,6 +115,13 @@ class CaseRun {
 };
 
 }  // namespace
+
+Mode mode_from_name(const std::string& name) {
+  return name == "arena"        ? Mode::kArena
+         : name == "checkpoint" ? Mode::kCheckpoint
+         : name == "native"     ? Mode::kNative
+                                : Mode::kPlacement;
+}
 
 device::Simulation simulation_of(const Case& value) {
   using Addresses = device::Simulation::Addresses;

@@ -4,6 +4,7 @@
 #define FUZZ_EXECUTE_EXECUTE_H_
 
 #include "core/device/device.h"
+#include "core/graph/callables.h"
 #include "core/record/record.h"
 #include "fuzz/case/case.h"
 
@@ -14,6 +15,9 @@ namespace slotgraph::fuzz {
 // violated; so is an exception of the runtime under test. An unknown block is bad input: throws
 // Error M02.
 Record execute(const Case& value);
+
+// `placement`, `arena`, `checkpoint` or `native`.
+Mode mode_from_name(const std::string& name);
 
 // What the case asks of a simulated device.
 device::Simulation simulation_of(const Case& value);

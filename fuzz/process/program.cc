@@ -39,7 +39,17 @@ int exit_code(const Error& error) {
   return std::string_view("JFPMOT").find(kind) != std::string_view::npos ? kUsage : kInternal;
 }
 
+volatile std::sig_atomic_t stop_signal = 0;
+void request_stop(int) { stop_signal = 1; }
+
 }  // namespace
+
+void stop_on_request() {
+  std::signal(SIGINT, request_stop);
+  std::signal(SIGTERM, request_stop);
+}
+
+bool stop_requested() { return stop_signal != 0; }
 
 void enter_data_folder() {
   if (std::filesystem::exists("core/plan/testdata")) return;

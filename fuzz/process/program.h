@@ -27,6 +27,10 @@ class TemporaryFolder {
   std::string path_;
 };
 
+// From now on SIGINT and SIGTERM ask for an end, which stop_requested() tells.
+void stop_on_request();
+bool stop_requested();
+
 // The process ends when its parent does.
 void die_with_parent();
 

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <csignal>
 #include <deque>
 
 #include "core/exit_code.h"
@@ -14,9 +13,6 @@
 
 namespace slotgraph::fuzz {
 namespace {
-
-volatile std::sig_atomic_t stop_signal = 0;
-void request_stop(int) { stop_signal = 1; }
 
 struct Options {
   std::string folder;
@@ -88,8 +84,7 @@ int run(int argc, char** argv) {
   int code = kInternal;
   if (!parse(argc, argv, options, code)) return code;
   enter_data_folder();
-  std::signal(SIGINT, request_stop);
-  std::signal(SIGTERM, request_stop);
+  stop_on_request();
   const Reproducer reproducer = read_reproducer(options.folder);
   const std::string& signature = reproducer.observation.signature;
   const std::string target = options.folder + "/shrunk";
@@ -103,7 +98,7 @@ int run(int argc, char** argv) {
   ShrinkOptions shrinking;
   shrinking.budget = options.budget;
   shrinking.at_once = options.jobs;
-  shrinking.stop = [] { return stop_signal != 0; };
+  shrinking.stop = stop_requested;
   shrinking.accepted = [&](const Reduction& accepted, int runs) {
     fmt::print("{:>5} runs: {}\n", runs, accepted.what);
     std::fflush(stdout);
@@ -112,10 +107,10 @@ int run(int argc, char** argv) {
   const Shrunk shrunk = shrink(reproducer.experiment, signature, judge, shrinking);
   fmt::print("to: {}, after {} steps and {} runs{}\n", size_of(shrunk.experiment), shrunk.steps,
              shrunk.runs,
-             stop_signal        ? " (stopped)"
+             stop_requested()   ? " (stopped)"
              : shrunk.canonical ? ""
                                 : " (not the smallest: the budget is spent)");
-  if (stop_signal) return kStopped;
+  if (stop_requested()) return kStopped;
   const Reproducer smallest{shrunk.experiment, reproducer.observation};
   if (confirm(program_path("repro"), target, smallest).signature != signature) {
     fmt::print("it does not come again in a fresh process: flaky\n");

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/exit_code.h"
+#include "fuzz/sweep/sweep.h"
 
 namespace slotgraph::fuzz {
 namespace {
@@ -25,8 +26,6 @@ constexpr const char* kFatal = "slotgraph: fatal:";
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 }  // namespace
 

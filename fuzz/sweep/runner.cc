@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <deque>
 #include <filesystem>
 #include <memory>
@@ -20,6 +19,7 @@
 #include "fuzz/process/program.h"
 #include "fuzz/repro/reproducer.h"
 #include "fuzz/sweep/result.h"
+#include "fuzz/sweep/sweep.h"
 #include "fuzz/sweep/worker.h"
 
 namespace slotgraph::fuzz {
@@ -30,11 +30,6 @@ using Clock = std::chrono::steady_clock;
 constexpr double kPatience = 120;  // seconds for one trial
 constexpr int kMostReported = 20;
 constexpr std::uint64_t kDeepest = 48;  // fault points after the first of a pair
-
-volatile std::sig_atomic_t stop_signal = 0;
-void request_stop(int) { stop_signal = 1; }
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -67,8 +62,7 @@ class Sweep {
   }
 
   int run() {
-    std::signal(SIGINT, request_stop);
-    std::signal(SIGTERM, request_stop);
+    stop_on_request();
     if (options_.rules.empty()) {
       for (const std::string& mode : options_.modes)
         tasks_.push_back({mode, std::nullopt, Task::Next::kNone});
@@ -98,7 +92,7 @@ class Sweep {
 
   // Gives work and takes one round of answers; false when all is done.
   bool step() {
-    if (stop_signal) tasks_.clear(), summary_.ended = false;
+    if (stop_requested()) tasks_.clear(), summary_.ended = false;
     std::vector<Child*> busy;
     for (Worker& worker : workers_) {
       if (worker.child.idle() && !tasks_.empty()) {
@@ -267,7 +261,7 @@ class Sweep {
       summary_.exhausted += ended;
     } else if (pair && next.second == kDeepest) {
       ++summary_.cut;
-    } else if (!stop_signal) {
+    } else if (!stop_requested()) {
       ++(pair ? next.second : next.nth);
       tasks_.push_front({task.mode, next, task.next});
     }
@@ -336,7 +330,7 @@ class Sweep {
     if (failed_) return *failed_;
     if (summary_.verdicts["violated"] + summary_.verdicts["flaky"] > 0) return kViolated;
     if (summary_.verdicts["unknown"] > 0) return kUnknown;
-    if (stop_signal) return kStopped;
+    if (stop_requested()) return kStopped;
     SweepSummary followed = summary_;
     // How far a pair is followed is no open question.
     followed.exhausted += std::exchange(followed.cut, 0);

@@ -74,13 +74,6 @@ struct Dropped {
 
 }  // namespace
 
-Mode mode_from_name(const std::string& name) {
-  return name == "arena"        ? Mode::kArena
-         : name == "checkpoint" ? Mode::kCheckpoint
-         : name == "native"     ? Mode::kNative
-                                : Mode::kPlacement;
-}
-
 Case reference_case() {
   PipelineShape shape;
   shape.pipeline_size = 2;

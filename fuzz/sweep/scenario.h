@@ -21,9 +21,6 @@ Case reference_case();
 // A small one of another shape and other blocks: what must still work after a failure.
 Case other_case();
 
-// `placement`, `arena`, `checkpoint` or `native`.
-Mode mode_from_name(const std::string& name);
-
 // A case with its truth.
 class Subject {
  public:

@@ -9,9 +9,6 @@
 namespace slotgraph::fuzz {
 namespace {
 
-// Texts of libtorch's errors go on with advice and a stack.
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
@@ -41,6 +38,8 @@ std::string wrong_end(const Trial& trial, const Injector& injector) {
 }
 
 }  // namespace
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 Trial try_once(const Operation& operation, const Injection& injection,
                const std::function<void(const std::vector<std::string>&)>& before) {

@@ -12,6 +12,9 @@
 
 namespace slotgraph::fuzz {
 
+// Texts of libtorch's errors go on with advice and a stack.
+std::string first_line(const std::string& text);
+
 // What must hold after the operation, whether it failed or not.
 struct Contract {
   std::string name;

@@ -11,6 +11,7 @@
 
 #include "core/device/device.h"
 #include "core/exit_code.h"
+#include "fuzz/execute/execute.h"
 #include "fuzz/process/program.h"
 #include "fuzz/sweep/result.h"
 #include "fuzz/sweep/scenario.h"
