@@ -11,7 +11,6 @@
 #include <thread>
 
 #include "core/device/device.h"
-#include "core/emulation/control.h"
 #include "core/graph/state/process_state.h"
 #include "properties/published_testing.h"
 
@@ -59,11 +58,31 @@ std::string error_of(const std::function<void()>& work) {
 }
 
 // The nth call from now on, and every later one if `persistent`, fails; not when this is gone.
-struct Fault {
-  Fault(const char* call, std::uint64_t nth, bool persistent, cudaError_t error) {
-    EXPECT_EQ(slotgraph_emulation_fail(call, nth, persistent, error), 0);
+class Fault {
+ public:
+  Fault(std::string call, std::uint64_t nth, bool persistent, cudaError_t error)
+      : call_(std::move(call)), left_(nth), persistent_(persistent), error_(error) {
+    device::observe_calls(
+        [](const char* name, void* self) { return static_cast<Fault*>(self)->answer(name); }, this);
   }
-  ~Fault() { slotgraph_emulation_clear_faults(); }
+  ~Fault() { device::observe_calls(nullptr, nullptr); }
+  Fault(const Fault&) = delete;
+  Fault& operator=(const Fault&) = delete;
+
+ private:
+  int answer(const std::string& name) {
+    if (name != call_) return cudaSuccess;
+    if (left_ > 0) --left_;
+    const bool fails = left_ == 0 && !over_;
+    over_ = over_ || (fails && !persistent_);
+    return fails ? error_ : cudaSuccess;
+  }
+
+  std::string call_;
+  std::uint64_t left_;
+  bool persistent_;
+  bool over_ = false;
+  cudaError_t error_;
 };
 
 // 29: want of memory in a capture ended in an internal assertion. It is said as what it is, nothing
@@ -186,7 +205,6 @@ TEST_F(PublicBugs, AGeneratorThatIsNoOptionIsRefused) {
 // scopes open. https://github.com/pytorch/pytorch/issues/159674
 TEST_F(PublicBugs, CachedMemoryIsThereForACapture) {
   constexpr std::size_t kMiB = 1 << 20;
-  constexpr std::size_t kDefaultCapacity = std::size_t{8} << 30;
   for (const Mode mode : kSlotModes) {
     const Net net(distinct_plan({1}, 2, {1, -1}),
                   {unary([](const at::Tensor& x) { return at::tanh(x) * x; })},
@@ -195,7 +213,7 @@ TEST_F(PublicBugs, CachedMemoryIsThereForACapture) {
     const std::size_t before = free_bytes();
     const std::size_t used = device::memory_info().total_bytes - before;
     const std::size_t room = need + 8 * kMiB;
-    slotgraph_emulation_set_capacity(used + room);
+    device::configure({.memory_bytes = used + room});
     {
       const at::Tensor cached = at::empty({static_cast<std::int64_t>(room / kMiB - 1) << 20},
                                           at::TensorOptions(at::kCUDA).dtype(at::kByte));
@@ -206,7 +224,7 @@ TEST_F(PublicBugs, CachedMemoryIsThereForACapture) {
                 EXPECT_EQ(set->memory().reserved_bytes, need);
               }),
               "");
-    slotgraph_emulation_set_capacity(kDefaultCapacity);
+    device::configure({});
   }
 }
 

@@ -1,12 +1,13 @@
 """A test whose objects other binaries may link as well."""
 
-def cc_suite(name, srcs, size = "small", data = [], deps = []):
+def cc_suite(name, srcs, size = "small", data = [], deps = [], tags = []):
     """A cc_test NAME, and the library NAME_suite of its tests for //properties/mutants."""
     native.cc_library(
         name = name + "_suite",
         testonly = True,
         srcs = srcs,
         visibility = ["//properties/mutants:__pkg__"],
+        tags = tags,
         deps = deps,
         alwayslink = True,
     )
@@ -14,5 +15,6 @@ def cc_suite(name, srcs, size = "small", data = [], deps = []):
         name = name,
         size = size,
         data = data,
+        tags = tags,
         deps = [":" + name + "_suite"],
     )

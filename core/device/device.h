@@ -23,17 +23,18 @@ struct Capabilities {
   std::string name;             // `host` or `cuda`
   std::string instruction_set;  // what tensor digests depend on, with the versions of torch and its
                                 // math library
-  bool simulated =
-      false;  // Simulation is honoured; false: configure() refuses anything but the defaults
+  bool simulated = false;       // all of Simulation is honoured
   bool library_random_values = false;  // random operators give cuRAND's values
 };
 
-// What a simulated device lets a case choose.
+// What a case chooses. Addresses and memory are honoured on every device; the order of work and
+// what fresh memory holds are the hardware's own on one that is not simulated.
 struct Simulation {
   enum class Addresses { kAscending, kDescending, kSeeded };
-  std::uint64_t order_seed = 0;  // order of queued work; 0 = submission order
-  Addresses addresses = Addresses::kAscending;
-  std::uint8_t poison = 0xFF;  // fills fresh and dead memory
+  std::uint64_t order_seed = 0;                 // order of queued work; 0 = submission order
+  Addresses addresses = Addresses::kAscending;  // of new segments of device memory
+  std::uint8_t poison = 0xFF;                   // fills fresh and dead memory
+  std::size_t memory_bytes = 0;                 // of each device; 0: what it has
 };
 
 struct MemoryInfo {
@@ -50,27 +51,32 @@ struct Resources {
   std::size_t queued = 0;    // operations that have not run
 };
 
-// Makes the device usable; once a process, before any CUDA tensor. Later calls do nothing.
+// Makes the device usable; once a process, before any CUDA tensor. Later calls do nothing. Throws
+// slotgraph::Error with rule D02 if there is no device, or its driver does not fit.
 void initialise();
 Capabilities capabilities();
-// Throws slotgraph::Error with rule D01 if the device does not support the choice. Call while
-// nothing is queued.
+// Call while nothing is queued. Without it a device that is not simulated gives out memory as its
+// driver does.
 void configure(const Simulation& simulation);
 void synchronise();
-// Reads the device's own counters, so it counts what the caching allocator has reserved.
+// Gives back what the device's libraries keep in the caching allocator between calls (cuBLAS
+// workspaces). Nothing may be queued.
+void release_workspaces();
+// Counts what this process has taken as segments: also what the caching allocator has reserved, but
+// not what a driver takes for itself.
 MemoryInfo memory_info();
-Resources resources();  // no runtime call
+Resources resources();  // no runtime call: an observer may ask
 int last_error();       // of this thread, and stays
 // The newest runtime calls with arguments and results, oldest first; empty where they are not
 // logged.
 std::vector<std::string> call_log();
-// For fault injection, on a device whose calls can be observed (else Error D01). `observer` is
-// asked before every runtime call, on the calling thread, with the call's name
-// (core/trace/calls.h): another result than 0 becomes the call's error, and the call does not run.
-// It must not call the runtime. Null: nobody. Set it while nobody is in a call.
+// For fault injection. `observer` is asked before every runtime call, on the calling thread, with
+// the call's name (core/trace/calls.h): another result than 0 becomes the call's error, and the
+// call does not run. It must not call the runtime, but may call lose(). Null: nobody. Set it while
+// nobody is in a call.
 void observe_calls(int (*observer)(const char* call, void* context), void* context);
-// The device fails for good, as after an illegal access: queued work is dropped and every later
-// call returns an error. Simulated devices only (else Error D01).
+// The device fails for good, as after an illegal access: every later call returns an error, and
+// queued work is dropped, as far as the device is simulated.
 void lose();
 // Default generator of the current device.
 at::Generator generator();

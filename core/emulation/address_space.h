@@ -20,6 +20,12 @@ class AddressSpace {
  public:
   static constexpr std::size_t kGranule = std::size_t{2} << 20;
   static constexpr std::size_t kChunk = std::size_t{32} << 20;
+  static constexpr std::size_t kRange = std::size_t{1} << 38;  // addresses of one device
+
+  static constexpr std::uintptr_t base(int device) { return 0x700000000000 + device * kRange; }
+  static constexpr std::size_t rounded(std::size_t bytes) {
+    return (bytes + kGranule - 1) / kGranule * kGranule;
+  }
 
   AddressSpace(std::uintptr_t base, std::size_t size) { free_[base] = size; }
 

@@ -12,6 +12,11 @@ auto locked(Body body) {
   return body(runtime);
 }
 
+std::optional<trace::Call> find(const char* name) {
+  const auto call = trace::find_call(name);
+  return call && static_cast<int>(*call) < trace::kEmulatedCallCount ? call : std::nullopt;
+}
+
 }  // namespace
 
 SLOTGRAPH_API void slotgraph_emulation_set_seed(uint64_t seed) {
@@ -42,7 +47,7 @@ SLOTGRAPH_API int slotgraph_emulation_set_device_count(int count) {
 
 SLOTGRAPH_API int slotgraph_emulation_fail(const char* call, uint64_t nth, int persistent,
                                            int error) {
-  const auto found = trace::find_call(call);
+  const auto found = find(call);
   if (!found || nth == 0) return -1;
   locked([&](Runtime& runtime) { runtime.faults.install(*found, {nth, persistent != 0, error}); });
   return 0;
@@ -59,7 +64,7 @@ SLOTGRAPH_API void slotgraph_emulation_observe(int (*observer)(const char*, void
 SLOTGRAPH_API uint64_t slotgraph_emulation_count(const char* call) {
   return locked([=](Runtime& runtime) -> uint64_t {
     if (!call) return runtime.sequence;
-    const auto found = trace::find_call(call);
+    const auto found = find(call);
     return found ? runtime.faults.count(*found) : 0;
   });
 }

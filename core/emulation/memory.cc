@@ -12,20 +12,13 @@
 namespace slotgraph::emulation {
 namespace {
 
-constexpr std::uintptr_t kBase = 0x700000000000;
-constexpr std::size_t kRange = std::size_t{1} << 38;  // addresses of one device
 constexpr std::size_t kPoisonBytes = std::size_t{2} << 20;
-
-std::size_t rounded(std::size_t bytes) {
-  constexpr std::size_t granule = AddressSpace::kGranule;
-  return (bytes + granule - 1) / granule * granule;
-}
 
 }  // namespace
 
 DeviceMemory::DeviceMemory() {
   for (int device = 0; device < kMaxDevices; ++device) {
-    spaces_.emplace(device, AddressSpace(kBase + device * kRange, kRange));
+    spaces_.emplace(device, AddressSpace(AddressSpace::base(device), AddressSpace::kRange));
   }
 }
 
@@ -42,7 +35,7 @@ int DeviceMemory::poison_file() {
 
 DeviceMemory::Result DeviceMemory::allocate(int device, std::size_t bytes, void** pointer) {
   if (bytes > capacity) return Result::kOutOfMemory;
-  const std::size_t size = rounded(bytes);
+  const std::size_t size = AddressSpace::rounded(bytes);
   if (used_[device] + size > capacity) return Result::kOutOfMemory;
   const int file = poison_file();
   if (file < 0) return Result::kOutOfMemory;

@@ -1,4 +1,6 @@
-// Names of the CUDA runtime entry points that can be counted, logged and made to fail.
+// Names of the CUDA runtime entry points that can be counted, logged and made to fail. The last
+// ones, from cudaLaunchKernel on, only libtorch_cuda calls: the emulated runtime does not have
+// them.
 //
 // A Call is the number of a fault point's function. Names and numbers are stable within one build;
 // files carry names, never numbers.
@@ -78,7 +80,15 @@ namespace slotgraph::trace {
   X(cudaMemPoolSetAttribute)             \
   X(cudaMemPoolSetAccess)                \
   X(cudaMemPoolTrimTo)                   \
-  X(cudaGetDriverEntryPointByVersion)
+  X(cudaGetDriverEntryPointByVersion)    \
+  X(cudaLaunchKernel)                    \
+  X(cudaLaunchKernelExC)                 \
+  X(cudaFuncSetAttribute)                \
+  X(cudaEventRecordWithFlags)            \
+  X(cudaHostRegister)                    \
+  X(cudaHostUnregister)                  \
+  X(cudaStreamAddCallback)               \
+  X(cudaGraphInstantiateWithFlags)
 
 enum class Call : int {
 #define SLOTGRAPH_ENUMERATOR(name) name,
@@ -93,6 +103,9 @@ inline constexpr std::string_view kCallNames[] = {
 };
 
 inline constexpr int kCallCount = static_cast<int>(sizeof kCallNames / sizeof kCallNames[0]);
+
+// Those of the emulated runtime come first.
+inline constexpr int kEmulatedCallCount = static_cast<int>(Call::cudaLaunchKernel);
 
 constexpr std::string_view call_name(Call call) { return kCallNames[static_cast<int>(call)]; }
 

@@ -1,5 +1,7 @@
 #include "core/trace/steps.h"
 
+#include <atomic>
+
 namespace slotgraph::trace {
 namespace {
 

@@ -5,8 +5,6 @@
 #ifndef CORE_TRACE_STEPS_H_
 #define CORE_TRACE_STEPS_H_
 
-#include <atomic>
-#include <optional>
 #include <string_view>
 
 namespace slotgraph::trace {

@@ -22,6 +22,11 @@ C10_CUDA_API void setHasPrimaryContext(bool (*has_primary_context)(DeviceIndex))
 }  // namespace c10::cuda::_internal
 
 namespace slotgraph::device {
+namespace {
+
+constexpr std::size_t kMemoryBytes = std::size_t{8} << 30;
+
+}  // namespace
 
 void initialise() {
   static std::once_flag once;
@@ -44,6 +49,8 @@ void configure(const Simulation& simulation) {
   slotgraph_emulation_set_seed(simulation.order_seed);
   slotgraph_emulation_set_poison(simulation.poison);
   host::set_block_poison(simulation.poison);
+  slotgraph_emulation_set_capacity(simulation.memory_bytes == 0 ? kMemoryBytes
+                                                                : simulation.memory_bytes);
   switch (simulation.addresses) {
     case Simulation::Addresses::kAscending:
       slotgraph_emulation_set_address_policy(SLOTGRAPH_ADDRESS_ASCENDING);
@@ -83,6 +90,8 @@ void observe_calls(int (*observer)(const char* call, void* context), void* conte
 }
 
 void lose() { slotgraph_emulation_raise(cudaErrorIllegalAddress); }
+
+void release_workspaces() {}
 
 void synchronise() { C10_CUDA_CHECK(cudaDeviceSynchronize()); }
 
