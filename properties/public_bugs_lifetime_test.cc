@@ -141,6 +141,7 @@ struct Holdings {
 TEST_F(PublicBugs, EverythingComesBackInEveryOrderOfDeath) {
   const auto free_bytes = [] {
     device::synchronise();
+    device::release_workspaces();
     caching::emptyCache();
     return device::memory_info().free_bytes;
   };

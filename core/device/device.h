@@ -25,6 +25,8 @@ struct Capabilities {
                                 // math library
   bool simulated = false;       // all of Simulation is honoured
   bool library_random_values = false;  // random operators give cuRAND's values
+  // That a generator holds in the default pool while a graph that it is registered with is alive.
+  std::size_t graph_generator_bytes = 0;
 };
 
 // What a case chooses. Addresses and memory are honoured on every device; the order of work and
@@ -40,6 +42,7 @@ struct Simulation {
 struct MemoryInfo {
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
+  std::size_t external_bytes = 0;  // that the driver and libraries have taken for themselves
 };
 
 // What exists on all devices.
@@ -55,15 +58,14 @@ struct Resources {
 // slotgraph::Error with rule D02 if there is no device, or its driver does not fit.
 void initialise();
 Capabilities capabilities();
-// Call while nothing is queued. Without it a device that is not simulated gives out memory as its
-// driver does.
+// Call while nothing is queued.
 void configure(const Simulation& simulation);
 void synchronise();
 // Gives back what the device's libraries keep in the caching allocator between calls (cuBLAS
-// workspaces). Nothing may be queued.
+// workspaces), unless a graph is alive, which may use it. Nothing may be queued.
 void release_workspaces();
-// Counts what this process has taken as segments: also what the caching allocator has reserved, but
-// not what a driver takes for itself.
+// Free is what segments leave: what the caching allocator has reserved counts as taken, and what is
+// external does not.
 MemoryInfo memory_info();
 Resources resources();  // no runtime call: an observer may ask
 int last_error();       // of this thread, and stays

@@ -130,6 +130,17 @@ SLOTGRAPH_API cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cuda
       executable, handle, flags);
 }
 
+// Nothing has to be brought anywhere before the first launch.
+SLOTGRAPH_API cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t handle) {
+  return entry(
+      Call::cudaGraphUpload,
+      [=](Runtime& runtime, Runtime::Lock&) {
+        if (!runtime.find_stream(handle)) return cudaErrorInvalidResourceHandle;
+        return runtime.executables.contains(executable) ? cudaSuccess : cudaErrorInvalidValue;
+      },
+      executable, handle);
+}
+
 SLOTGRAPH_API cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
   return entry(
       Call::cudaGraphLaunch,
@@ -168,6 +179,7 @@ SLOTGRAPH_API cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
       [&](Runtime& runtime, Runtime::Lock&) {
         const auto it = runtime.executables.find(executable);
         if (it == runtime.executables.end()) return cudaErrorInvalidValue;
+        if (const cudaError_t error = runtime.check_unsafe_call()) return error;
         doomed = std::move(it->second);
         runtime.executables.erase(it);
         return cudaSuccess;

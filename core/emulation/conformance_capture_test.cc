@@ -241,6 +241,28 @@ TEST_F(CaptureTest, UnsafeCallsOfOtherThreadsSpoilOnlyAGlobalCapture) {
   expect_spoilt(stream_);
 }
 
+TEST_F(CaptureTest, GraphsMayDieInARelaxedThreadOnly) {
+  const auto make = [&] {
+    EXPECT_OK(begin_capture(stream_));
+    EXPECT_OK(work(stream_));
+    return end_capture(stream_);
+  };
+  cudaGraph_t graph = make();
+  cudaGraphExec_t executable = instantiate(graph);
+  EXPECT_OK(begin_capture(stream_));
+  EXPECT_OK(cudaGraphDestroy(graph));
+  EXPECT_EQ(capture_status(stream_), kActive);
+  EXPECT_EQ(cudaGraphExecDestroy(executable), cudaErrorStreamCaptureUnsupported);
+  expect_spoilt(stream_);
+  cudaGetLastError();
+  EXPECT_OK(begin_capture(stream_));
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  EXPECT_OK(cudaThreadExchangeStreamCaptureMode(&mode));
+  EXPECT_OK(cudaGraphExecDestroy(executable));
+  EXPECT_OK(cudaThreadExchangeStreamCaptureMode(&mode));
+  expect_unspoilt(stream_);
+}
+
 TEST_F(CaptureTest, LegacyStreamMayNotDependOnACapture) {
   for (auto mode : {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeRelaxed}) {
     EXPECT_OK(begin_capture(blocking_, mode));

@@ -119,6 +119,7 @@ inline std::vector<NamedCall> every_call() {
       SLOTGRAPH_CALL(cudaLaunchHostFunc, nullptr, nullptr, nullptr),
       SLOTGRAPH_CALL(cudaGraphInstantiate, nullptr, nullptr, 0),
       SLOTGRAPH_CALL(cudaGraphLaunch, nullptr, nullptr),
+      SLOTGRAPH_CALL(cudaGraphUpload, nullptr, nullptr),
       SLOTGRAPH_CALL(cudaGraphDestroy, nullptr),
       SLOTGRAPH_CALL(cudaGraphExecDestroy, nullptr),
       SLOTGRAPH_CALL(cudaGraphGetNodes, nullptr, nullptr, nullptr),

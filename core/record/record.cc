@@ -43,7 +43,10 @@ nlohmann::json to_json(const Record& record) {
                          {"equal_tokens", record.equal_tokens},
                          {"verdict", to_string(record.verdict)},
                          {"findings", findings},
-                         {"case_file", record.case_file}};
+                         {"case_file", record.case_file},
+                         {"repro_folder", record.repro_folder},
+                         {"value_digest", record.value_digest},
+                         {"layout_digest", record.layout_digest}};
   Counters counters = record.counters;
   for (std::size_t i = 0; i < Counters::kNames.size(); ++i)
     json[Counters::kNames[i]] = *counters.fields()[i];
@@ -77,6 +80,9 @@ Record record_from_json(const nlohmann::json& json, const std::string& where) {
                                finding.field("where").text(), finding.field("what").text()});
   }
   record.case_file = reader.field("case_file").text();
+  record.repro_folder = reader.field("repro_folder").text();
+  record.value_digest = reader.field("value_digest").text();
+  record.layout_digest = reader.field("layout_digest").text();
   for (std::size_t i = 0; i < Counters::kNames.size(); ++i) {
     *record.counters.fields()[i] = reader.field(Counters::kNames[i]).unsigned_integer();
   }
@@ -101,7 +107,7 @@ void Summary::add(Record record) {
   mixed_and_wrapped += record.mixed && record.wrapped;
   equal_tokens += record.equal_tokens;
   holds += record.verdict == Verdict::kHolds;
-  violated += record.verdict == Verdict::kViolated || record.verdict == Verdict::kFlaky;
+  violated += record.verdict == Verdict::kViolated;
   unknown += record.verdict == Verdict::kUnknown;
   flaky += record.verdict == Verdict::kFlaky;
   for (std::size_t i = 0; i < Counters::kNames.size(); ++i)
@@ -109,18 +115,19 @@ void Summary::add(Record record) {
 }
 
 nlohmann::json to_json(const Summary& summary) {
-  nlohmann::json json = {
-      {"schema", kRecordSchema},
-      {"cases", summary.cases},
-      {"skipped", summary.skipped},
-      {"wrapped", summary.wrapped},
-      {"mixed", summary.mixed},
-      {"mixed_and_wrapped", summary.mixed_and_wrapped},
-      {"equal_tokens", summary.equal_tokens},
-      {"different_tokens", summary.cases - summary.equal_tokens},
-      {"flaky", summary.flaky},
-      {"verdicts",
-       {{"holds", summary.holds}, {"violated", summary.violated}, {"unknown", summary.unknown}}}};
+  nlohmann::json json = {{"schema", kRecordSchema},
+                         {"cases", summary.cases},
+                         {"skipped", summary.skipped},
+                         {"wrapped", summary.wrapped},
+                         {"mixed", summary.mixed},
+                         {"mixed_and_wrapped", summary.mixed_and_wrapped},
+                         {"equal_tokens", summary.equal_tokens},
+                         {"different_tokens", summary.cases - summary.equal_tokens},
+                         {"verdicts",
+                          {{"holds", summary.holds},
+                           {"violated", summary.violated},
+                           {"flaky", summary.flaky},
+                           {"unknown", summary.unknown}}}};
   Counters counters = summary.counters;
   for (std::size_t i = 0; i < Counters::kNames.size(); ++i)
     json[Counters::kNames[i]] = *counters.fields()[i];

@@ -54,10 +54,15 @@ struct Record {
   std::vector<Finding> findings;
   std::string case_file;     // of a case that does not hold
   std::string repro_folder;  // its reproducer
+  // Of what eager execution showed; equal on machines whose device has the same instruction set. Of
+  // where slot graphs place survivors, relative to their arenas: equal on all devices, unless
+  // kernels allocate otherwise. Empty where there was none.
+  std::string value_digest;
+  std::string layout_digest;
   Counters counters;
 };
 
-inline constexpr int kRecordSchema = 1;
+inline constexpr int kRecordSchema = 2;
 nlohmann::json to_json(const Record& record);
 // `where` names the line in errors. Throws Error (J.., F01).
 Record record_from_json(const nlohmann::json& json, const std::string& where);
@@ -72,7 +77,7 @@ struct Summary {
   std::uint64_t mixed_and_wrapped = 0;
   std::uint64_t equal_tokens = 0;
   std::uint64_t holds = 0;
-  std::uint64_t violated = 0;  // flaky ones too
+  std::uint64_t violated = 0;
   std::uint64_t unknown = 0;
   std::uint64_t flaky = 0;
   Counters counters;

@@ -60,6 +60,7 @@ namespace slotgraph::trace {
   X(cudaLaunchHostFunc)                  \
   X(cudaGraphInstantiate)                \
   X(cudaGraphLaunch)                     \
+  X(cudaGraphUpload)                     \
   X(cudaGraphDestroy)                    \
   X(cudaGraphExecDestroy)                \
   X(cudaGraphGetNodes)                   \
@@ -87,8 +88,7 @@ namespace slotgraph::trace {
   X(cudaEventRecordWithFlags)            \
   X(cudaHostRegister)                    \
   X(cudaHostUnregister)                  \
-  X(cudaStreamAddCallback)               \
-  X(cudaGraphInstantiateWithFlags)
+  X(cudaStreamAddCallback)
 
 enum class Call : int {
 #define SLOTGRAPH_ENUMERATOR(name) name,

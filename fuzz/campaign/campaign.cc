@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -47,6 +48,7 @@ class Campaign {
       }
       show_progress();
     }
+    run_again();
     return finish();
   }
 
@@ -56,25 +58,76 @@ class Campaign {
     LineFile records;
     std::unique_ptr<Process> process;
     std::optional<std::uint64_t> running;  // index of the case that it was given
+    std::uint64_t next = 0;                // index of the case that it gets next,
+    std::uint64_t left = 0;                // of this many
   };
 
   void start(Worker& worker) {
-    worker.process = std::make_unique<Process>(
-        std::vector<std::string>{program_, "--worker", "--seed", fmt::to_string(options_.seed),
-                                 "--filter", options_.filter});
+    worker.process = worker_process();
     give_next(worker);
+  }
+
+  std::unique_ptr<Process> worker_process() const {
+    return std::make_unique<Process>(std::vector<std::string>{
+        program_, "--worker", "--seed", fmt::to_string(options_.seed), "--filter", options_.filter,
+        "--scale", options_.large ? "large" : "small"});
+  }
+
+  // A sample of the cases, each in a fresh process: the same bits must come again.
+  void run_again() {
+    std::vector<std::pair<std::uint64_t, std::string>> all(value_digests_.begin(),
+                                                           value_digests_.end());
+    const std::size_t sample = std::min(static_cast<std::size_t>(options_.again), all.size());
+    const auto batch = static_cast<std::size_t>(options_.jobs);
+    for (std::size_t begin = 0; begin < sample && !stop_requested(); begin += batch) {
+      std::vector<std::pair<std::size_t, std::unique_ptr<Process>>> processes;
+      for (std::size_t i = begin; i < std::min(begin + batch, sample); ++i) {
+        processes.emplace_back(i * all.size() / sample, worker_process());
+        processes.back().second->write_line(fmt::to_string(all[processes.back().first].first));
+        processes.back().second->close_input();
+      }
+      for (const auto& [place, process] : processes)
+        compare_again(all[place].first, all[place].second, *process);
+    }
+  }
+
+  void compare_again(std::uint64_t index, const std::string& expected, Process& process) {
+    std::vector<std::string> lines;
+    pollfd output{process.output(), POLLIN, 0};
+    while (process.read_lines(lines)) ::poll(&output, 1, 1000);
+    const int code = process.wait();
+    const std::string found =
+        lines.empty() ? fmt::format("code {} and no record", code)
+                      : record_from_json(nlohmann::json::parse(lines[0]), "worker").value_digest;
+    ++again_;
+    if (found == expected) return;
+    ++again_differ_;
+    clear_progress();
+    fmt::print("case {} in a fresh process: values {}, expected {}\n", index, found, expected);
   }
 
   // The next case, or the end of the input if there is none.
   void give_next(Worker& worker) {
     const bool time_over = options_.seconds > 0 && seconds_since(start_) > options_.seconds;
-    const bool all_given = options_.cases > 0 && next_ >= options_.cases;
-    if (stop_requested() || time_over || all_given) {
+    if (!stop_requested() && !time_over) worker.running = next_case(worker);
+    if (worker.running && options_.cases > 0 && *worker.running >= options_.cases)
+      worker.running.reset();
+    if (worker.running) {
+      worker.process->write_line(fmt::to_string(*worker.running));
+    } else {
       worker.process->close_input();
-      return;
     }
-    worker.running = next_++;
-    worker.process->write_line(fmt::to_string(*worker.running));
+  }
+
+  // Cases that can share a capture go to one worker.
+  std::uint64_t next_case(Worker& worker) {
+    const std::uint64_t block = options_.large ? kLargeBlock : 1;
+    if (worker.left == 0) {
+      worker.next = next_block_++ * block;
+      worker.left = block;
+    }
+    --worker.left;
+    return worker.next++;
   }
 
   void wait_for_output() {
@@ -109,7 +162,7 @@ class Campaign {
 
   // A worker that dies says nothing about its case.
   Record lost_record(std::uint64_t index, int code) const {
-    const Generated generated = generate(sources_, case_seed(options_.seed, index));
+    const Generated generated = draw_case(options_, sources_, index);
     Record record;
     record.index = index;
     record.case_seed = generated.value.seed;
@@ -127,7 +180,7 @@ class Campaign {
 
   void add(Worker& worker, Record record) {
     if (!record.skipped && record.verdict != Verdict::kHolds) {
-      const Generated generated = generate(sources_, case_seed(options_.seed, record.index));
+      const Generated generated = draw_case(options_, sources_, record.index);
       record.case_file =
           fmt::format("{}/cases/{}-{}.json", options_.out, options_.seed, record.index);
       write_file(record.case_file, to_json(generated.value).dump(1) + "\n");
@@ -136,6 +189,8 @@ class Campaign {
       print_failure(record);
     }
     worker.records.append(to_json(record).dump());
+    if (options_.again > 0 && !record.value_digest.empty())
+      value_digests_[record.index] = record.value_digest;
     summary_.add(std::move(record));
   }
 
@@ -171,10 +226,11 @@ class Campaign {
       left = std::min(left,
                       now * (static_cast<double>(options_.cases) / static_cast<double>(done) - 1));
     clear_progress();
-    fmt::print(stderr, "{} cases, {:.1f}/s, {} hold, {} violated, {} unknown, {:.0f} s left{}",
+    fmt::print(stderr,
+               "{} cases, {:.1f}/s, {} hold, {} violated or flaky, {} unknown, {:.0f} s left{}",
                summary_.cases, static_cast<double>(summary_.cases) / std::max(now, 1e-9),
-               summary_.holds, summary_.violated, summary_.unknown, std::max(left, 0.0),
-               terminal_ ? "" : "\n");
+               summary_.holds, summary_.violated + summary_.flaky, summary_.unknown,
+               std::max(left, 0.0), terminal_ ? "" : "\n");
     std::fflush(stderr);
   }
 
@@ -185,12 +241,13 @@ class Campaign {
     json["seconds"] = seconds;
     json["seed"] = options_.seed;
     json["jobs"] = options_.jobs;
+    json["again"] = {{"cases", again_}, {"differ", again_differ_}};
     const device::Capabilities device = device::capabilities();
     json["device"] = {{"name", device.name}, {"instruction_set", device.instruction_set}};
     write_file(options_.out + "/summary.json", json.dump(1) + "\n");
     print_summary(seconds);
     if (internal_error_) return kInternal;
-    if (summary_.violated > 0) return kViolated;
+    if (summary_.violated + summary_.flaky + again_differ_ > 0) return kViolated;
     if (summary_.unknown > 0 || summary_.cases == 0) return kUnknown;
     return stop_requested() ? kStopped : kHolds;
   }
@@ -209,9 +266,14 @@ class Campaign {
     Counters counters = summary_.counters;
     for (std::size_t i = 0; i < Counters::kNames.size(); ++i)
       row(Counters::kNames[i], *counters.fields()[i]);
+    if (options_.again > 0) {
+      row("run again", again_);
+      row("  other values", again_differ_);
+    }
     row("seconds", fmt::format("{:.1f}", seconds));
     row("holds", summary_.holds);
     row("violated", summary_.violated);
+    row("flaky", summary_.flaky);
     row("unknown", summary_.unknown);
     fmt::print(
         "\nrecords and summary.json: {}\nreport: bazel run //reports -- {}/records-*.jsonl --out "
@@ -223,12 +285,15 @@ class Campaign {
   const Sources& sources_;
   std::string program_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::uint64_t next_ = 0;  // index of the next case
+  std::uint64_t next_block_ = 0;
   Summary summary_;
   Clock::time_point start_ = Clock::now();
   bool terminal_ = ::isatty(STDERR_FILENO) == 1;
   double shown_ = 0;
   bool internal_error_ = false;
+  std::map<std::uint64_t, std::string> value_digests_;  // of cases that may run again
+  std::uint64_t again_ = 0;
+  std::uint64_t again_differ_ = 0;
   int failures_ = 0;
 };
 

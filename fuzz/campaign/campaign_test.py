@@ -46,15 +46,16 @@ class Campaign(unittest.TestCase):
     def test_records_do_not_depend_on_the_number_of_jobs(self):
         runs = []
         for jobs in ("1", "2"):
-            result = run("--cases", "4", "--jobs", jobs, *SMALL, out=self.out + jobs)
+            result = run("--cases", "4", "--jobs", jobs, "--again", "2", *SMALL, out=self.out + jobs)
             self.assertEqual(result.returncode, 0, result.stderr)
             runs.append(records(self.out + jobs))
         self.assertEqual(len(runs[0]), 4)
         self.assertEqual(runs[0], runs[1])
         summary = json.loads(pathlib.Path(self.out + "1/summary.json").read_text())
         self.assertEqual(summary["cases"] + summary["skipped"], 4)
-        self.assertEqual(summary["verdicts"], {"holds": summary["cases"], "violated": 0, "unknown": 0})
+        self.assertEqual(summary["verdicts"], {"holds": summary["cases"], "violated": 0, "flaky": 0, "unknown": 0})
         self.assertGreater(summary["tensors_compared"], 0)
+        self.assertEqual(summary["again"], {"cases": 2, "differ": 0})
 
     def test_wrong_flags_are_usage_errors(self):
         for flags in (["--nonsense"], ["--jobs", "0"], ["--seed", "x"], ["--cases", "0", "--seconds", "0"],

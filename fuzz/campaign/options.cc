@@ -34,9 +34,21 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
   app.add_option("--seconds", options.seconds, "start no case after this time; 0: no limit")
       ->check(CLI::Range(0.0, 1e7))
       ->capture_default_str();
+  std::string scale = "small";
+  app.add_option("--scale", scale,
+                 "size of cases: small (a CPU's), large (a GPU's: hidden 1024 to 4096, captures "
+                 "that serve many schedules)")
+      ->check(CLI::IsMember({"small", "large"}))
+      ->take_last()
+      ->capture_default_str();
   app.add_option("--filter", options.filter, "only plans whose name contains this text");
   app.add_option("--jobs", options.jobs, "worker processes")
       ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  app.add_option("--again", options.again,
+                 "so many cases, evenly spread, run once more, each in a process of its own, and "
+                 "must show the same bits")
+      ->check(CLI::Range(0, 10000))
       ->capture_default_str();
   app.add_option("--case", options.case_file, "run this case file and nothing else");
   app.add_option("--out", options.out,
@@ -51,6 +63,7 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
     exit_code = app.exit(error) == 0 ? kHolds : kUsage;
     return false;
   }
+  options.large = scale == "large";
   options.out = from_caller(options.out.empty() ? "slotgraph-out" : options.out);
   if (!options.case_file.empty()) options.case_file = from_caller(options.case_file);
   return true;

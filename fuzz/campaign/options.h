@@ -15,6 +15,8 @@ struct Options {
   double seconds = 50;      // 0: no limit
   std::string filter;       // part of the plan's name
   int jobs = 2;             // worker processes
+  int again = 0;            // cases that run once more, each in a fresh process
+  bool large = false;       // cases sized for a GPU
   std::string case_file;    // run this one case
   std::string out;          // folder of records; absolute
   bool worker = false;      // this process runs the cases that its parent names

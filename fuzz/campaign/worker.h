@@ -7,6 +7,9 @@
 
 namespace slotgraph::fuzz {
 
+// The case of that index.
+Generated draw_case(const Options& options, const Sources& sources, std::uint64_t index);
+
 // Reads case indices from standard input, one a line, and writes one record a line to standard
 // output. Ends with the end of the input.
 int run_worker(const Options& options, const Sources& sources);

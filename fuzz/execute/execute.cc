@@ -4,11 +4,14 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <fmt/format.h>
 
+#include <map>
+
 #include "core/device/device.h"
 #include "core/error.h"
 #include "core/graph/callables.h"
 #include "core/models/blocks.h"
 #include "fuzz/execute/driver.h"
+#include "fuzz/execute/layout_digest.h"
 #include "fuzz/execute/model.h"
 #include "fuzz/execute/observer.h"
 #include "fuzz/execute/shadow.h"
@@ -18,6 +21,12 @@ namespace {
 
 namespace caching = c10::cuda::CUDACachingAllocator;
 
+std::size_t allocated_bytes() {
+  device::synchronise();
+  const auto stats = caching::getDeviceStats(c10::cuda::current_device());
+  return static_cast<std::size_t>(stats.allocated_bytes[0].current);
+}
+
 // What the process holds on the device once nothing is queued and nothing is cached.
 struct Ledger {
   std::size_t allocated = 0;
@@ -25,10 +34,9 @@ struct Ledger {
 
   static Ledger read() {
     device::synchronise();
+    device::release_workspaces();
     caching::emptyCache();
-    const auto stats = caching::getDeviceStats(c10::cuda::current_device());
-    return {static_cast<std::size_t>(stats.allocated_bytes[0].current),
-            device::memory_info().free_bytes};
+    return {allocated_bytes(), device::memory_info().free_bytes};
   }
 };
 
@@ -36,85 +44,193 @@ void check_blocks(const Case& value) {
   for (const LayerCase& layer : value.layers) find_block(layer.block);
 }
 
-class CaseRun {
- public:
-  CaseRun(const Case& value, Record& record)
-      : case_(value), record_(record), model_(value), samples_(model_.samples()) {}
+void report(Record& record, const char* property, const std::string& name, const std::string& where,
+            const std::string& what) {
+  constexpr std::size_t most = 16;
+  if (record.findings.size() < most) record.findings.push_back({property, name, where, what});
+}
 
-  void run() {
-    {
-      const auto eager = callables(Mode::kEager);
-      Driver(model_, *eager, truth_, {.pass_zeros = true}).run();
-    }
-    run_graphs(Mode::kNative, "native");
+bool same_but_schedule(Case a, const Case& b) {
+  a.schedule = b.schedule;
+  return to_json(a) == to_json(b);
+}
+
+}  // namespace
+
+// A case's model and the callables that were captured over it.
+class Prepared {
+ public:
+  Prepared(const Case& value, const ExecuteOptions& options)
+      : options_(options), before_(configured(value)), case_(value) {}
+
+  bool serves(const Case& value) const { return same_but_schedule(case_, value); }
+
+  void run(const Case& value, Record& record) {
+    case_.schedule = value.schedule;
+    if (!parts_) parts_.emplace(case_, options_.keep_captures);
+    const std::size_t allocated = allocated_bytes();
+    const bool again = runs_++ > 0;
+    const auto truth = make_truth(options_.compare_on_device);
+    Driver(parts_->model, set(Mode::kEager).callables(), *truth, {.pass_zeros = true}).run();
+    record.value_digest = truth->digest();
+    run_graphs(*truth, Mode::kNative, "native", record);
     for (const std::string& name : case_.modes) {
       const Mode mode = mode_from_name(name);
       const bool copies = mode != Mode::kPlacement;
-      if (copies && model_.aliases_leading_input()) {
-        expect_refused(mode, name, "L01");
-      } else if (copies && model_.hides_saves()) {
-        expect_refused(mode, name, "K09");
+      if (copies && parts_->model.aliases_leading_input()) {
+        expect_refused(mode, name, "L01", record);
+      } else if (copies && parts_->model.hides_saves()) {
+        expect_refused(mode, name, "K09", record);
       } else {
-        run_graphs(mode, name);
+        run_graphs(*truth, mode, name, record);
       }
+    }
+    const std::size_t after = again ? allocated_bytes() : allocated;
+    if (after != allocated) {
+      report(record, "memory", "all", "after the schedule",
+             fmt::format("{} bytes allocated, expected {} as before", after, allocated));
+    }
+  }
+
+  // Gives everything back.
+  void end(Record& record) {
+    parts_.reset();
+    const Ledger after = Ledger::read();
+    if (after.allocated != before_.allocated || after.free_bytes != before_.free_bytes) {
+      report(record, "memory", "all", "after teardown",
+             fmt::format("{} bytes allocated and {} free, expected {} and {} as before",
+                         after.allocated, after.free_bytes, before_.allocated, before_.free_bytes));
     }
   }
 
  private:
-  std::unique_ptr<CallableSet> callables(Mode mode) {
-    model_.reset();
-    return graph_callables(model_.modules_of_variants(), samples_, case_.plan.base_order,
-                           case_.plan, {.mode = mode});
+  struct Parts {
+    Parts(const Case& value, bool remember) : model(value, remember), samples(model.samples()) {}
+    Model model;
+    std::vector<Inputs> samples;
+    std::map<Mode, std::unique_ptr<CallableSet>> sets;
+  };
+
+  // A set that is kept, or lives as long as this.
+  class Set {
+   public:
+    Set(CallableSet* kept, std::unique_ptr<CallableSet> own)
+        : own_(std::move(own)), callables_(kept ? kept : own_.get()) {}
+    CallableSet& callables() const { return *callables_; }
+
+   private:
+    std::unique_ptr<CallableSet> own_;
+    CallableSet* callables_;
+  };
+
+  static Ledger configured(const Case& value) {
+    device::configure(simulation_of(value));
+    return Ledger::read();
   }
 
-  void report(const char* property, const std::string& name, const std::string& where,
-              const std::string& what) {
-    constexpr std::size_t most = 16;
-    if (record_.findings.size() < most) record_.findings.push_back({property, name, where, what});
+  std::unique_ptr<CallableSet> capture(Mode mode) {
+    parts_->model.reset();
+    return graph_callables(parts_->model.modules_of_variants(), parts_->samples,
+                           case_.plan.base_order, case_.plan, {.mode = mode});
+  }
+
+  Set set(Mode mode) {
+    if (!options_.keep_captures) return {nullptr, capture(mode)};
+    auto& kept = parts_->sets[mode];
+    if (!kept) kept = capture(mode);
+    return {kept.get(), nullptr};
   }
 
   // What copying would lose must not be lost in silence.
-  void expect_refused(Mode mode, const std::string& name, const std::string& rule) {
+  void expect_refused(Mode mode, const std::string& name, const std::string& rule, Record& record) {
     try {
-      callables(mode);
+      capture(mode);
     } catch (const Error& error) {
       if (error.rule() == rule) return;
       throw;
     }
-    report("error", name, "capture", "the case was accepted, expected rule " + rule);
+    report(record, "error", name, "capture", "the case was accepted, expected rule " + rule);
   }
 
-  void run_graphs(Mode mode, const std::string& name) {
-    TruthComparer comparer(truth_, name);
-    const auto set = callables(mode);
+  void run_graphs(const Truth& truth, Mode mode, const std::string& name, Record& record) {
+    const auto comparer = truth.make_comparer(name);
+    const bool captures = !parts_->sets.contains(mode);
+    const Set graphs = set(mode);
+    CallableSet& callables = graphs.callables();
     AddressBook addresses;
-    Shadow shadow(*set, case_.plan, case_.poison);
+    Shadow shadow(callables, case_.plan, case_.poison);
     const bool shared = is_slot_mode(mode);
-    if (mode == Mode::kNative) record_.counters.pool_bytes_native = set->memory().reserved_bytes;
-    if (mode == Mode::kPlacement) record_.counters.pool_bytes_slot = set->memory().reserved_bytes;
-    record_.counters.frames_captured += case_.plan.slots.size();
-    Driver driver(model_, *set, comparer,
+    const std::size_t reserved = callables.memory().reserved_bytes;
+    if (mode == Mode::kNative) record.counters.pool_bytes_native = reserved;
+    if (mode == Mode::kPlacement) {
+      record.counters.pool_bytes_slot = reserved;
+      record.layout_digest = layout_digest(callables, case_.plan);
+    }
+    if (captures) record.counters.frames_captured += case_.plan.slots.size();
+    Driver driver(parts_->model, callables, *comparer,
                   {.addresses = shared ? &addresses : nullptr,
                    .shadow = shared && case_.shadow ? &shadow : nullptr});
     driver.run();
-    record_.counters.replays += driver.replays();
-    record_.counters.tensors_compared += comparer.tensors();
-    record_.counters.bytes_compared += comparer.bytes();
-    for (Finding& finding : comparer.findings()) record_.findings.push_back(std::move(finding));
+    record.counters.replays += driver.replays();
+    record.counters.tensors_compared += comparer->tensors();
+    record.counters.bytes_compared += comparer->bytes();
+    for (Finding& finding : comparer->findings()) record.findings.push_back(std::move(finding));
     for (const std::string& fault : driver.address_faults())
-      report("addresses", name, fault, "equal slots have other addresses");
+      report(record, "addresses", name, fault, "equal slots have other addresses");
     for (const std::string& fault : shadow.faults())
-      report("shadow", name, fault, "bytes that another frame owns have changed");
+      report(record, "shadow", name, fault, "bytes that another frame owns have changed");
   }
 
-  const Case& case_;
-  Record& record_;
-  Model model_;
-  std::vector<Inputs> samples_;
-  TruthRecorder truth_;
+  ExecuteOptions options_;
+  Ledger before_;
+  Case case_;
+  std::optional<Parts> parts_;
+  int runs_ = 0;
 };
 
-}  // namespace
+Executor::Executor(const ExecuteOptions& options)
+    : options_(options), stream_(c10::cuda::getStreamFromPool()) {}
+
+Executor::~Executor() = default;
+
+Record Executor::run(const Case& value) {
+  check_blocks(value);
+  Record record;
+  record.case_seed = value.seed;
+  record.case_digest = digest(value);
+  record.plan = value.plan.name;
+  record.schedule = value.schedule.source;
+  record.wrapped = value.wraps();
+  record.mixed = value.mixes();
+  record.equal_tokens = value.equal_tokens();
+  record.counters.microbatches =
+      value.schedule.variants.size() * static_cast<std::uint64_t>(value.steps);
+  const c10::cuda::CUDAStreamGuard stream(stream_);
+  try {
+    if (kept_ && !kept_->serves(value)) {
+      kept_->end(record);
+      kept_.reset();
+    }
+    if (!kept_) kept_ = std::make_unique<Prepared>(value, options_);
+    kept_->run(value, record);
+    if (!options_.keep_captures) kept_->end(record);
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    record.findings.push_back(
+        {"error", "all", "exception", text.substr(0, text.find("Exception raised from"))});
+    kept_.reset();
+  }
+  if (!options_.keep_captures) kept_.reset();
+  record.verdict = record.findings.empty() ? Verdict::kHolds : Verdict::kViolated;
+  return record;
+}
+
+std::vector<Finding> Executor::end() {
+  Record record;
+  if (kept_) kept_->end(record);
+  kept_.reset();
+  return record.findings;
+}
 
 Mode mode_from_name(const std::string& name) {
   return name == "arena"        ? Mode::kArena
@@ -132,37 +248,6 @@ device::Simulation simulation_of(const Case& value) {
           .poison = static_cast<std::uint8_t>(value.poison)};
 }
 
-Record execute(const Case& value) {
-  check_blocks(value);
-  Record record;
-  record.case_seed = value.seed;
-  record.case_digest = digest(value);
-  record.plan = value.plan.name;
-  record.schedule = value.schedule.source;
-  record.wrapped = value.wraps();
-  record.mixed = value.mixes();
-  record.equal_tokens = value.equal_tokens();
-  record.counters.microbatches =
-      value.schedule.variants.size() * static_cast<std::uint64_t>(value.steps);
-  device::configure(simulation_of(value));
-  const c10::cuda::CUDAStreamGuard stream(c10::cuda::getStreamFromPool());
-  const Ledger before = Ledger::read();
-  try {
-    CaseRun(value, record).run();
-    const Ledger after = Ledger::read();
-    if (after.allocated != before.allocated || after.free_bytes != before.free_bytes) {
-      record.findings.push_back(
-          {"memory", "all", "after teardown",
-           fmt::format("{} bytes allocated and {} free, expected {} and {} as before",
-                       after.allocated, after.free_bytes, before.allocated, before.free_bytes)});
-    }
-  } catch (const std::exception& error) {
-    const std::string text = error.what();
-    record.findings.push_back(
-        {"error", "all", "exception", text.substr(0, text.find("Exception raised from"))});
-  }
-  record.verdict = record.findings.empty() ? Verdict::kHolds : Verdict::kViolated;
-  return record;
-}
+Record execute(const Case& value) { return Executor({}).run(value); }
 
 }  // namespace slotgraph::fuzz

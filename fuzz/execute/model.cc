@@ -24,7 +24,7 @@ std::uint64_t number(int value) { return static_cast<std::uint64_t>(value); }
 
 }  // namespace
 
-Model::Model(const Case& value) : case_(value) {
+Model::Model(const Case& value, bool remember) : case_(value), remember_(remember) {
   const BlockShape shape{value.hidden, scalar_type(value.dtype)};
   for (std::size_t i = 0; i < value.layers.size(); ++i) {
     kinds_.push_back(&find_block(value.layers[i].block));
@@ -87,8 +87,15 @@ bool Model::differentiable(int chunk, int layer) const {
   return false;
 }
 
-at::Tensor Model::values(at::IntArrayRef sizes, std::uint64_t key, double scale) const {
-  return integer_values(sizes, scalar_type(case_.dtype), key, scale).to(at::kCUDA);
+at::Tensor Model::values(at::IntArrayRef sizes, at::ScalarType dtype, std::uint64_t key,
+                         double scale) const {
+  const auto make = [&] { return integer_values(sizes, dtype, key, scale).to(at::kCUDA); };
+  if (!remember_) return make();
+  std::uint64_t whole = key;
+  for (const std::int64_t size : sizes) whole = mix({whole, static_cast<std::uint64_t>(size)});
+  at::Tensor& kept = remembered_[whole];
+  if (!kept.defined()) kept = make();
+  return kept.clone();
 }
 
 Inputs Model::inputs(const Place& place, int variant, const at::Tensor& first) {
@@ -104,7 +111,7 @@ Inputs Model::inputs(const Place& place, int variant, const at::Tensor& first) {
     const std::uint64_t owner = extra.shared ? 0 : 1 + number(flat) * 64 + i;
     const auto make = [&] {
       return values(
-          sizes,
+          sizes, scalar_type(case_.dtype),
           mix({case_.seed, kExtraInput, number(place.step), number(place.microbatch), owner}), 1.0);
     };
     at::Tensor tensor;
@@ -128,20 +135,18 @@ Inputs Model::inputs(const Place& place, int variant, const at::Tensor& first) {
 }
 
 at::Tensor Model::first_input(const Place& place, int variant) const {
-  return values({case_.tokens[variant], case_.hidden},
+  return values({case_.tokens[variant], case_.hidden}, scalar_type(case_.dtype),
                 mix({case_.seed, kFirstInput, number(place.step), number(place.microbatch),
                      number(place.chunk)}),
                 1.0);
 }
 
 at::Tensor Model::output_gradient(const Place& place, const at::Tensor& output, int index) const {
-  const at::Tensor gradient =
-      integer_values(
-          output.sizes(), output.scalar_type(),
-          mix({case_.seed, kGradient, number(place.step), number(place.microbatch),
-               number(place.chunk), index == 0 ? 0 : 1 + number(place.layer) * 64 + number(index)}),
-          0.5)
-          .to(at::kCUDA);
+  const at::Tensor gradient = values(
+      output.sizes(), output.scalar_type(),
+      mix({case_.seed, kGradient, number(place.step), number(place.microbatch), number(place.chunk),
+           index == 0 ? 0 : 1 + number(place.layer) * 64 + number(index)}),
+      0.5);
   return to_layout(gradient, output.sizes(), output.strides());
 }
 

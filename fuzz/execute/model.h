@@ -21,7 +21,9 @@ struct Place {
 
 class Model {
  public:
-  explicit Model(const Case& value);
+  // `remember`: generated values are made once and copied then, where many schedules use them.
+  // `value` may get another schedule, and must outlive the model.
+  explicit Model(const Case& value, bool remember = false);
 
   const Case& spec() const { return case_; }
   int flat_layer(int chunk, int layer) const;
@@ -55,9 +57,12 @@ class Model {
   void update(const std::map<std::pair<int, int>, at::Tensor>& sums);
 
  private:
-  at::Tensor values(at::IntArrayRef sizes, std::uint64_t key, double scale) const;
+  at::Tensor values(at::IntArrayRef sizes, at::ScalarType dtype, std::uint64_t key,
+                    double scale) const;
 
   const Case& case_;
+  bool remember_;
+  mutable std::map<std::uint64_t, at::Tensor> remembered_;  // by key, which no two sizes share
   std::vector<GraphModule> modules_;
   std::vector<const BlockKind*> kinds_;
   std::vector<Tensors> initial_;  // parameters, then buffers, of each layer

@@ -7,92 +7,120 @@
 
 #include "core/device/device.h"
 #include "core/digest.h"
+#include "fuzz/execute/device_observer.h"
+#include "fuzz/execute/expectations.h"
 
 namespace slotgraph::fuzz {
 namespace {
 
 constexpr std::size_t kPendingLimit = std::size_t{48} << 20;  // bytes of snapshots on the device
-constexpr std::size_t kMostFindings = 4;  // of one execution: the rest are counted
 
-}  // namespace
-
-void Observer::observe(const Place& place, std::string what, const at::Tensor& tensor) {
-  pending_.push_back(
-      {place, std::move(what),
-       tensor.defined() ? tensor.detach().clone(at::MemoryFormat::Contiguous) : tensor});
-  pending_bytes_ += tensor.defined() ? tensor.nbytes() : 0;
-  if (pending_bytes_ > kPendingLimit) flush();
-}
-
-void Observer::flush() {
-  device::synchronise();
-  for (Pending& pending : pending_) {
-    const Place& place = pending.place;
-    std::string key = fmt::format("step {}, microbatch {}, chunk {}, layer {}, {}", place.step,
-                                  place.microbatch, place.chunk, place.layer, pending.what);
-    take(std::move(key), pending.snapshot.defined() ? pending.snapshot.to(at::kCPU) : at::Tensor());
+// Snapshots on the device, which a flush brings to the host.
+class Snapshots {
+ public:
+  // Returns whether it is time to take them.
+  bool add(const Place& place, const std::string& what, const at::Tensor& tensor) {
+    pending_.push_back(
+        {key_of(place, what),
+         tensor.defined() ? tensor.detach().clone(at::MemoryFormat::Contiguous) : tensor});
+    bytes_ += tensor.defined() ? tensor.nbytes() : 0;
+    return bytes_ > kPendingLimit;
   }
-  pending_.clear();
-  pending_bytes_ = 0;
-}
+  std::vector<Shown> take() {
+    device::synchronise();
+    for (Shown& shown : pending_) {
+      if (shown.tensor.defined()) shown.tensor = shown.tensor.to(at::kCPU);
+    }
+    bytes_ = 0;
+    return std::exchange(pending_, {});
+  }
 
-namespace {
+ private:
+  std::vector<Shown> pending_;
+  std::size_t bytes_ = 0;
+};
 
 std::string_view bytes_view(const at::Tensor& tensor) {
   return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
 }
 
-}  // namespace
-
-void TruthComparer::report(std::string where, std::string what) {
-  if (++differences_ <= kMostFindings)
-    findings_.push_back({"equality", execution_, std::move(where), std::move(what)});
-}
-
-void TruthComparer::take(std::string key, at::Tensor bytes) {
-  if (next_ >= truth_.entries().size() || truth_.entries()[next_].key != key) {
-    report(key, "eager showed something else here");
-    ++next_;
-    return;
-  }
-  const at::Tensor& expected = truth_.entries()[next_++].bytes;
-  if (expected.defined() != bytes.defined()) {
-    report(key,
-           bytes.defined() ? "a tensor where eager has none" : "no tensor where eager has one");
-    return;
-  }
-  if (!bytes.defined()) return;
-  ++tensors_;
-  if (expected.sizes() != bytes.sizes() || expected.scalar_type() != bytes.scalar_type()) {
-    report(key, "other sizes or dtype than eager");
-    return;
-  }
-  bytes_ += bytes.nbytes();
-  const auto* const want = static_cast<const unsigned char*>(expected.const_data_ptr());
-  const auto* const found = static_cast<const unsigned char*>(bytes.const_data_ptr());
-  if (bytes.nbytes() == 0 || std::memcmp(want, found, bytes.nbytes()) == 0) return;
+// Empty if they are equal.
+std::string difference(const at::Tensor& expected, const at::Tensor& found) {
+  const std::string_view want = bytes_view(expected);
+  const std::string_view have = bytes_view(found);
+  if (want == have) return "";
+  const auto number = [](char byte) { return static_cast<unsigned char>(byte); };
   std::size_t first = 0;
   std::size_t count = 0;
-  for (std::size_t i = bytes.nbytes(); i-- > 0;) {
-    if (want[i] == found[i]) continue;
+  for (std::size_t i = want.size(); i-- > 0;) {
+    if (want[i] == have[i]) continue;
     first = i;
     ++count;
   }
-  report(key,
-         fmt::format("first differing byte {} of {} (element {}): found {:#04x}, expected "
-                     "{:#04x}; {} bytes differ; SHA-256 found {:.16}, expected {:.16}",
-                     first, bytes.nbytes(), first / bytes.itemsize(), found[first], want[first],
-                     count, sha256(bytes_view(bytes)), sha256(bytes_view(expected))));
+  return fmt::format(
+      "first differing byte {} of {} (element {}): found {:#04x}, expected {:#04x}; {} bytes "
+      "differ; SHA-256 found {:.16}, expected {:.16}",
+      first, want.size(), first / found.itemsize(), number(have[first]), number(want[first]), count,
+      sha256(have), sha256(want));
 }
 
-std::vector<Finding> TruthComparer::findings() {
-  if (next_ < truth_.entries().size()) report(truth_.entries()[next_].key, "never shown");
-  if (differences_ > kMostFindings) {
-    findings_.push_back({"equality", execution_, "further tensors",
-                         fmt::format("{} more differ", differences_ - kMostFindings)});
-    differences_ = 0;
+class HostComparer final : public Comparer {
+ public:
+  HostComparer(const std::vector<Shown>& truth, const std::string& execution)
+      : expectations_(truth, execution) {}
+
+  void observe(const Place& place, const std::string& what, const at::Tensor& tensor) override {
+    if (snapshots_.add(place, what, tensor)) flush();
   }
-  return findings_;
+  void flush() override {
+    for (const Shown& shown : snapshots_.take()) compare(shown);
+  }
+  std::vector<Finding> findings() override { return expectations_.findings(); }
+
+ private:
+  void compare(const Shown& shown) {
+    const at::Tensor* const expected = expectations_.next(shown.key, shown.tensor);
+    if (!expected) return;
+    ++tensors_;
+    bytes_ += shown.tensor.nbytes();
+    const std::string text = difference(*expected, shown.tensor);
+    if (!text.empty()) expectations_.report(shown.key, text);
+  }
+
+  Expectations expectations_;
+  Snapshots snapshots_;
+};
+
+class HostTruth final : public Truth {
+ public:
+  void observe(const Place& place, const std::string& what, const at::Tensor& tensor) override {
+    if (snapshots_.add(place, what, tensor)) flush();
+  }
+  void flush() override {
+    for (Shown& shown : snapshots_.take()) shown_.push_back(std::move(shown));
+  }
+  std::unique_ptr<Comparer> make_comparer(const std::string& execution) const override {
+    return std::make_unique<HostComparer>(shown_, execution);
+  }
+  std::string digest() const override {
+    std::string all;
+    for (const Shown& shown : shown_) {
+      all += shown.key + "\n";
+      if (shown.tensor.defined()) all += sha256(bytes_view(shown.tensor));
+    }
+    return sha256(all);
+  }
+
+ private:
+  Snapshots snapshots_;
+  std::vector<Shown> shown_;
+};
+
+}  // namespace
+
+std::unique_ptr<Truth> make_truth(bool on_device) {
+  if (on_device) return make_device_truth();
+  return std::make_unique<HostTruth>();
 }
 
 }  // namespace slotgraph::fuzz

@@ -1,59 +1,12 @@
 #include "fuzz/generate/generate.h"
 
-#include <rapidcheck.h>
-
 #include <algorithm>
 
 #include "core/random.h"
+#include "fuzz/generate/draw.h"
 
 namespace slotgraph::fuzz {
 namespace {
-
-// Draws from RapidCheck generators, one independent random stream for each draw.
-class Draw {
- public:
-  explicit Draw(std::uint64_t seed) : random_(seed) {}
-
-  template <typename T>
-  T operator()(const rc::Gen<T>& generator) {
-    constexpr int size = 100;
-    return generator(random_.split(), size).value();
-  }
-  int below(int bound) { return (*this)(rc::gen::inRange(0, bound)); }
-  bool chance(int one_in) { return below(one_in) == 0; }
-  template <typename T>
-  T one_of(const std::vector<T>& choices) {
-    return choices[static_cast<std::size_t>(below(static_cast<int>(choices.size())))];
-  }
-
- private:
-  rc::Random random_;
-};
-
-// All microbatches of the largest covered count up to 32; on plans with several variants at least
-// two variants meet inside the first ring length.
-ScheduleCase adversarial(Draw& draw, const Plan& plan) {
-  constexpr int most = 32;
-  int count = plan.covered_counts.front();
-  for (const int covered : plan.covered_counts) {
-    if (covered <= most) count = std::max(count, covered);
-  }
-  ScheduleCase schedule{"adversarial", {}};
-  const int style = draw.below(3);  // independent, runs of equal variants, strict rotation
-  for (int i = 0; i < count; ++i) {
-    const bool repeat = style == 1 && i > 0 && !draw.chance(3);
-    const int next = style == 2 ? (i % plan.variants()) : draw.below(plan.variants());
-    schedule.variants.push_back(repeat ? schedule.variants.back() : next);
-  }
-  const int window = std::min(count, plan.ring_length);
-  const auto first = schedule.variants.begin();
-  if (plan.variants() > 1 && window > 1 &&
-      std::all_of(first, first + window, [&](int v) { return v == *first; })) {
-    const int other = 1 + draw.below(window - 1);
-    schedule.variants[static_cast<std::size_t>(other)] = (*first + 1) % plan.variants();
-  }
-  return schedule;
-}
 
 std::vector<std::int64_t> token_counts(Draw& draw, const Plan& plan) {
   const std::int64_t total = draw(rc::gen::inRange<std::int64_t>(8, 257));
@@ -94,7 +47,7 @@ Generated generate(const Sources& sources, std::uint64_t seed) {
     const RankSchedule schedule = draw.one_of(sources.schedules);
     value.schedule = {schedule.name, fit(schedule, value.plan)};
   } else {
-    value.schedule = adversarial(draw, value.plan);
+    value.schedule = adversarial(draw, value.plan, 32);
   }
   result.schedule = value.schedule.source;
   result.skipped = value.schedule.variants.empty();

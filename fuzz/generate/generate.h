@@ -43,6 +43,13 @@ struct Generated {
 };
 Generated generate(const Sources& sources, std::uint64_t seed);
 
+// Cases sized for a GPU: hidden size 1024 to 4096, 64 to 512 tokens, eight shapes. kLargeBlock
+// cases in a row differ in their schedules only, so that one capture serves them all. None is
+// skipped.
+inline constexpr std::uint64_t kLargeShapes = 8;
+inline constexpr std::uint64_t kLargeBlock = 25;
+Generated generate_large(const Sources& sources, std::uint64_t campaign_seed, std::uint64_t index);
+
 // Variants for a public schedule on a plan (design.md 4.3): the position of the CP size among the
 // schedule's distinct sizes, descending, clipped to the plan's variants; cut to the largest covered
 // count. Empty if there is none.

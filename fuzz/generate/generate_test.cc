@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <set>
 
 #include "core/error.h"
 
@@ -43,6 +45,36 @@ TEST(Generate, CasesDependOnSeedAndIndexOnly) {
   EXPECT_NE(digest(generate(all(), case_seed(2, 17)).value), early);
   // Pinned: another digest means that every published seed names another case.
   EXPECT_EQ(digest(generate(all(), case_seed(1, 0)).value).substr(0, 16), "60213a10722f1819");
+}
+
+TEST(GenerateLarge, EightShapesOfGpuSizesThatServeManySchedules) {
+  std::set<std::string> shapes;
+  std::map<std::string, int> count;
+  const std::uint64_t cases = 2 * kLargeBlock * kLargeShapes;
+  for (std::uint64_t i = 0; i < cases; ++i) {
+    const Generated generated = generate_large(all(), 1, i);
+    Case value = generated.value;
+    EXPECT_FALSE(generated.skipped);
+    EXPECT_GE(value.hidden, 1024);
+    EXPECT_LE(value.hidden, 4096);
+    EXPECT_LE(*std::max_element(value.tokens.begin(), value.tokens.end()), 512);
+    for (const int layers : value.plan.layers_per_chunk) EXPECT_LE(layers, 2);
+    ++count[value.dtype];
+    ++count[value.schedule.source == "adversarial" ? "adversarial" : "public"];
+    ++count[value.equal_tokens() ? "equal tokens" : "different tokens"];
+    count["wide"] += value.hidden > 1024;
+    count["mixed and wrapped"] += value.mixes() && value.wraps();
+    count["microbatches"] += static_cast<int>(value.schedule.variants.size());
+    const nlohmann::json json = to_json(value);
+    EXPECT_EQ(to_json(case_from_json(JsonReader(json, "case"))), json);
+    value.schedule = {};
+    shapes.insert(to_json(value).dump());
+  }
+  for (const auto& [name, n] : count) fmt::print("{:<20} {}\n", name, n);
+  EXPECT_EQ(shapes.size(), kLargeShapes);
+  EXPECT_GT(count["mixed and wrapped"], static_cast<int>(cases * 3 / 10));
+  EXPECT_GT(count["microbatches"], static_cast<int>(cases * 11));
+  EXPECT_GT(count["wide"], static_cast<int>(cases / 10));
 }
 
 TEST(Generate, EveryCaseReadsBackFromItsJson) {

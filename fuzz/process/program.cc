@@ -35,6 +35,7 @@ void run_without_address_randomisation(char** argv) {
 // Every error by its rule: bad input, files, or a defect of the harness.
 int exit_code(const Error& error) {
   if (error.rule() == "F03") return kInputOutput;
+  if (error.rule() == "D02") return kUnknown;  // no device
   const char kind = error.rule()[0];
   return std::string_view("JFPMOT").find(kind) != std::string_view::npos ? kUsage : kInternal;
 }
@@ -50,6 +51,8 @@ void stop_on_request() {
 }
 
 bool stop_requested() { return stop_signal != 0; }
+
+bool address_randomisation() { return (::personality(0xffffffff) & ADDR_NO_RANDOMIZE) == 0; }
 
 void enter_data_folder() {
   if (std::filesystem::exists("core/plan/testdata")) return;

@@ -14,6 +14,9 @@ int run_program(const char* name, int argc, char** argv, int (*run)(int argc, ch
 // already.
 void enter_data_folder();
 
+// Whether this process runs with it: the allocator's order of work then differs between runs.
+bool address_randomisation();
+
 // A fresh folder, gone with its object.
 class TemporaryFolder {
  public:

@@ -75,6 +75,7 @@ nlohmann::json manifest_of(const Reproducer& reproducer) {
           {"slotgraph", kVersion},
           {"device", {{"name", device.name}, {"instruction_set", device.instruction_set}}},
           {"seed", experiment.value.seed},
+          {"aslr", address_randomisation() ? "on" : "off"},
           {"case_digest", digest(experiment.value)},
           {"observation", to_json(reproducer.observation)}};
 }
@@ -115,7 +116,14 @@ Reproducer read_reproducer(const std::string& folder) {
   observed.signature = observation.field("signature").text();
   for (const JsonReader& finding : observation.field("findings").elements())
     observed.findings.push_back(finding.text());
-  return {experiment_from_json(JsonReader(json, folder + "/experiment.json")), observed};
+  Experiment experiment = experiment_from_json(JsonReader(json, folder + "/experiment.json"));
+  const std::string expected = reader.field("case_digest").text();
+  if (const std::string found = digest(experiment.value); found != expected) {
+    throw Error({"F07", folder + "/experiment.json", "a case with digest " + found,
+                 "the one that the manifest names, " + expected,
+                 "undo what was changed by hand, or run the changed case by `--case`"});
+  }
+  return {std::move(experiment), observed};
 }
 
 ObserverProcess::ObserverProcess(const std::string& program, const std::string& folder)

@@ -95,7 +95,7 @@ Subject::Subject(Case value) : case_(std::move(value)), model_(case_), samples_(
   model_.reset();
   const auto eager = graph_callables(modules_, samples_, case_.plan.base_order, case_.plan,
                                      {.mode = Mode::kEager});
-  Driver(model_, *eager, truth_, {.pass_zeros = true}).run();
+  Driver(model_, *eager, *truth_, {.pass_zeros = true}).run();
 }
 
 std::unique_ptr<CallableSet> Subject::capture(Mode mode) {
@@ -107,10 +107,10 @@ std::unique_ptr<CallableSet> Subject::capture(Mode mode) {
 }
 
 std::vector<std::string> Subject::drive(CallableSet& set) {
-  TruthComparer comparer(truth_, "slot");
-  Driver(model_, set, comparer, {}).run();
+  const auto comparer = truth_->make_comparer("slot");
+  Driver(model_, set, *comparer, {}).run();
   std::vector<std::string> differences;
-  for (const Finding& finding : comparer.findings())
+  for (const Finding& finding : comparer->findings())
     differences.push_back(finding.where + ": " + finding.what);
   return differences;
 }

@@ -43,7 +43,7 @@ class Subject {
   Model model_;
   std::vector<GraphModule> modules_;
   std::vector<Inputs> samples_;
-  TruthRecorder truth_;
+  std::unique_ptr<Truth> truth_ = make_truth(/*on_device=*/false);
 };
 
 class Scenario {

@@ -176,7 +176,7 @@ std::string refusal(const std::function<void()>& work) {
 TEST(Points, PatternsNamesAndPhases) {
   EXPECT_EQ(match_points("owner_detach@switch_pool").size(), 1u);
   EXPECT_EQ(match_points("owner_detach").size(), phase_names().size());
-  EXPECT_EQ(match_points("cudaEvent*@warm_up").size(), 7u);
+  EXPECT_EQ(match_points("cudaEvent*@warm_up").size(), 8u);
   EXPECT_EQ(to_string(match_points("cudaMalloc@warm_up")[0]), "cudaMalloc@warm_up");
   const std::string wrong = refusal([] { (void)match_points("cudaMaloc"); });
   EXPECT_NE(wrong.find("[T01]"), std::string::npos) << wrong;

@@ -76,7 +76,8 @@ def run_test(test, values):
     begin = time.monotonic()
     record = {"test": test["name"], "verdict": "unknown", "seconds": 0.0, "output": ""}
     try:
-        done = subprocess.run([str(HERE / test["path"]), *test["arguments"]], cwd=HERE, env=values,
+        done = subprocess.run([str(HERE / test["path"]), *test["arguments"]], cwd=HERE,
+                              env=dict(values, **test["environment"]),
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                               timeout=test["timeout"])
         record["verdict"] = {HOLDS: "holds", UNKNOWN: "unknown"}.get(done.returncode, "violated")
@@ -90,7 +91,8 @@ def run_test(test, values):
     record["failed"] = sorted(set(re.findall(r"\[  FAILED  \] (\S+?)(?: \(|,|$)", output, re.M)))
     record["seconds"] = round(time.monotonic() - begin, 2)
     if record["verdict"] != "holds":
-        record["output"] = output[-6000:]
+        half = 4000
+        record["output"] = output if len(output) <= 2 * half else output[:half] + "\n...\n" + output[-half:]
     return record
 
 

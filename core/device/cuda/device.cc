@@ -55,6 +55,7 @@ void initialise() {
   static std::once_flag once;
   std::call_once(once, [] {
     require_device();
+    PlacedMemory::instance().place({});
     (void)setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
     at::set_num_threads(1);
     at::globalContext().lazyInitDevice(at::kCUDA);
@@ -72,23 +73,28 @@ Capabilities capabilities() {
           .instruction_set = fmt::format("{} sm_{}{} torch {}", properties.name, properties.major,
                                          properties.minor, TORCH_VERSION),
           .simulated = false,
-          .library_random_values = true};
+          .library_random_values = true,
+          .graph_generator_bytes = 2 * 512};
 }
 
 void configure(const Simulation& simulation) { PlacedMemory::instance().place(simulation); }
 
 void synchronise() { C10_CUDA_CHECK(cudaDeviceSynchronize()); }
 
-void release_workspaces() { at::cuda::clearCublasWorkspaces(); }
+void release_workspaces() {
+  if (RuntimeCalls::instance().graphs == 0) at::cuda::clearCublasWorkspaces();
+}
 
 MemoryInfo memory_info() {
-  MemoryInfo info;
-  C10_CUDA_CHECK(cudaMemGetInfo(&info.free_bytes, &info.total_bytes));
+  std::size_t free = 0;
+  std::size_t total = 0;
+  C10_CUDA_CHECK(cudaMemGetInfo(&free, &total));
   PlacedMemory& memory = PlacedMemory::instance();
-  if (memory.places()) {
-    info.total_bytes = std::min(info.total_bytes, memory.capacity());
-    info.free_bytes = info.total_bytes - memory.used(c10::cuda::current_device());
-  }
+  const int device = c10::cuda::current_device();
+  MemoryInfo info;
+  info.total_bytes = std::min(total, memory.capacity());
+  info.free_bytes = info.total_bytes - memory.used(device);
+  info.external_bytes = total - free - memory.physical(device);
   return info;
 }
 

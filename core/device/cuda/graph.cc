@@ -5,7 +5,9 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAStream.h>
+#include <c10/util/Exception.h>
 
+#include "core/device/destroy_graph.h"
 #include "core/device/device.h"
 #include "core/fatal.h"
 
@@ -19,6 +21,13 @@ namespace caching = c10::cuda::CUDACachingAllocator;
 // the generators stay in capture (allocator.md 3.1).
 class LibraryGraph final : public at::cuda::CUDAGraph {
  public:
+  // The library tries once, in the thread's own capture mode.
+  ~LibraryGraph() {
+    destroy_graph(has_graph_exec_ ? graph_exec_ : nullptr, has_graph_ ? graph_ : nullptr);
+    has_graph_exec_ = false;
+    has_graph_ = false;
+  }
+
   bool capture_ended() const { return capture_ended_; }
   bool has_executable() const { return has_graph_exec_; }
 
@@ -64,6 +73,18 @@ class LibraryGraph final : public at::cuda::CUDAGraph {
   }
 };
 
+class IgnoreWarnings {
+ public:
+  IgnoreWarnings() : guard_(&handler_) {}
+
+ private:
+  struct Handler final : c10::WarningHandler {
+    void process(const c10::Warning&) override {}
+  };
+  Handler handler_;
+  c10::WarningUtils::WarningHandlerGuard guard_;
+};
+
 class CudaGraph final : public Graph {
  public:
   ~CudaGraph() override { abandon(); }
@@ -89,6 +110,7 @@ class CudaGraph final : public Graph {
 
   void end_capture() override {
     TORCH_CHECK(capturing_, "end_capture without begin_capture");
+    const IgnoreWarnings ignore;  // that a graph is empty: some frames have no work
     graph_.capture_end();
     capturing_ = false;
   }

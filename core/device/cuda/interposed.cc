@@ -16,6 +16,9 @@ namespace {
 
 using trace::Call;
 
+// The observer reads call stacks: who called is two frames above it.
+#define SLOTGRAPH_INLINE [[gnu::always_inline]] inline
+
 void* next(const char* name) {
   void* const symbol = dlsym(RTLD_NEXT, name);
   if (!symbol) fatal(std::string("the CUDA runtime has no ") + name);
@@ -49,7 +52,7 @@ RuntimeCalls::Arguments as_arguments(const Parameters&... parameters) {
 
 // Nothing may throw out of a C function.
 template <typename Body, typename... Parameters>
-cudaError_t call(Call name, const Body& body, Parameters... parameters) noexcept {
+SLOTGRAPH_INLINE cudaError_t call(Call name, const Body& body, Parameters... parameters) noexcept {
   RuntimeCalls& calls = RuntimeCalls::instance();
   cudaError_t result = calls.open(name);
   if (result == cudaSuccess) {
@@ -61,14 +64,14 @@ cudaError_t call(Call name, const Body& body, Parameters... parameters) noexcept
 }
 
 template <Call kCall, typename... Parameters>
-cudaError_t pass(Parameters... parameters) noexcept {
+SLOTGRAPH_INLINE cudaError_t pass(Parameters... parameters) noexcept {
   return call(kCall, real<kCall, Parameters...>, parameters...);
 }
 
 // A call that makes (1) or ends (-1) one of what is counted.
 template <Call kCall, typename... Parameters>
-cudaError_t pass_counted(std::atomic<std::size_t>& count, int change,
-                         Parameters... parameters) noexcept {
+SLOTGRAPH_INLINE cudaError_t pass_counted(std::atomic<std::size_t>& count, int change,
+                                          Parameters... parameters) noexcept {
   const cudaError_t result = pass<kCall>(parameters...);
   if (result == cudaSuccess) count += static_cast<std::size_t>(change);
   return result;
@@ -287,6 +290,9 @@ SLOTGRAPH_API cudaGraphInstantiate(cudaGraphExec_t* pGraphExec, cudaGraph_t grap
 SLOTGRAPH_API cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream) {
   return pass<Call::cudaGraphLaunch>(graphExec, stream);
 }
+SLOTGRAPH_API cudaGraphUpload(cudaGraphExec_t graphExec, cudaStream_t stream) {
+  return pass<Call::cudaGraphUpload>(graphExec, stream);
+}
 SLOTGRAPH_API cudaGraphDestroy(cudaGraph_t graph) {
   return pass_counted<Call::cudaGraphDestroy>(RuntimeCalls::instance().graphs, -1, graph);
 }
@@ -375,10 +381,10 @@ SLOTGRAPH_API cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t ca
                                     void* userData, unsigned int flags) {
   return pass<Call::cudaStreamAddCallback>(stream, callback, userData, flags);
 }
+// The same function by its older name.
 SLOTGRAPH_API cudaGraphInstantiateWithFlags(cudaGraphExec_t* pGraphExec, cudaGraph_t graph,
                                             unsigned long long flags) {
-  return pass_counted<Call::cudaGraphInstantiateWithFlags>(RuntimeCalls::instance().graphs, 1,
-                                                           pGraphExec, graph, flags);
+  return cudaGraphInstantiate(pGraphExec, graph, flags);
 }
 // What the compiler makes of <<<...>>>.
 SLOTGRAPH_API __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** args,

@@ -58,11 +58,12 @@ emulation::AddressSpace* PlacedMemory::space(int device) {
   return &spaces_.emplace(device, AddressSpace(base, AddressSpace::kRange)).first->second;
 }
 
-std::optional<CUmemGenericAllocationHandle> PlacedMemory::physical(int device, std::size_t bytes) {
+std::optional<CUmemGenericAllocationHandle> PlacedMemory::make(int device, std::size_t bytes) {
   auto& kept = kept_[{device, bytes}];
   if (!kept.empty()) {
     const CUmemGenericAllocationHandle memory = kept.back();
     kept.pop_back();
+    kept_bytes_[device] -= bytes;
     return memory;
   }
   const CUmemAllocationProp properties{.type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -83,6 +84,7 @@ void PlacedMemory::drop_kept() {
   for (auto& [key, kept] : kept_) {
     for (const CUmemGenericAllocationHandle memory : kept)
       (void)SLOTGRAPH_DRIVER(cuMemRelease)(memory);
+    kept_bytes_[key.first] -= key.second * kept.size();
     kept.clear();
   }
 }
@@ -96,7 +98,7 @@ cudaError_t PlacedMemory::allocate(int device, std::size_t bytes, void** pointer
   if (!addresses) return cudaErrorMemoryAllocation;
   const auto address = addresses->take(size, policy_, random_);
   if (!address) return cudaErrorMemoryAllocation;
-  const auto memory = physical(device, size);
+  const auto memory = make(device, size);
   const CUmemAccessDesc access{.location = location(device),
                                .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   const bool mapped =
@@ -120,6 +122,7 @@ std::optional<cudaError_t> PlacedMemory::free(void* pointer) {
   const auto [device, size, memory] = it->second;
   if (SLOTGRAPH_DRIVER(cuMemUnmap)(it->first, size) != CUDA_SUCCESS) return cudaErrorUnknown;
   kept_[{device, size}].push_back(memory);
+  kept_bytes_[device] += size;
   spaces_.at(device).give_back(it->first, size);
   used_[device] -= size;
   segments_.erase(it);
@@ -134,6 +137,11 @@ bool PlacedMemory::owns(const void* pointer) {
 std::size_t PlacedMemory::used(int device) {
   const std::lock_guard lock(mutex_);
   return used_[device];
+}
+
+std::size_t PlacedMemory::physical(int device) {
+  const std::lock_guard lock(mutex_);
+  return used_[device] + kept_bytes_[device];
 }
 
 std::size_t PlacedMemory::capacity() {

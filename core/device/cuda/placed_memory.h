@@ -23,7 +23,8 @@ class PlacedMemory {
  public:
   static PlacedMemory& instance();
 
-  // From now on segments are placed.
+  // How later segments are placed. Before the first call none is: who asks for memory before the
+  // device is initialised gets the driver's.
   void place(const Simulation& simulation);
   bool places() const { return places_; }
 
@@ -32,8 +33,9 @@ class PlacedMemory {
   // Nothing if the pointer is no segment of this memory. Nothing on the device may use it.
   std::optional<cudaError_t> free(void* pointer);
   bool owns(const void* pointer);
-  std::size_t used(int device);  // bytes of live segments
-  std::size_t capacity();        // of a device
+  std::size_t used(int device);      // bytes of live segments
+  std::size_t physical(int device);  // the same, with what is kept
+  std::size_t capacity();            // of a device
 
  private:
   PlacedMemory() = default;
@@ -43,7 +45,7 @@ class PlacedMemory {
     CUmemGenericAllocationHandle memory;
   };
   emulation::AddressSpace* space(int device);
-  std::optional<CUmemGenericAllocationHandle> physical(int device, std::size_t bytes);
+  std::optional<CUmemGenericAllocationHandle> make(int device, std::size_t bytes);
   void drop_kept();
 
   std::mutex mutex_;
@@ -54,6 +56,7 @@ class PlacedMemory {
   std::map<int, emulation::AddressSpace> spaces_;
   std::map<std::uintptr_t, Segment> segments_;
   std::map<int, std::size_t> used_;
+  std::map<int, std::size_t> kept_bytes_;
   std::map<std::pair<int, std::size_t>, std::vector<CUmemGenericAllocationHandle>> kept_;
 };
 

@@ -16,13 +16,6 @@ RuntimeCalls& RuntimeCalls::instance() {
   return instance;
 }
 
-cudaError_t RuntimeCalls::open(trace::Call call) {
-  const Observer observer = observer_.load(std::memory_order_acquire);
-  const int observed = observer ? observer(trace::call_name(call).data(), context_) : 0;
-  const cudaError_t lost = lost_;
-  return lost != cudaSuccess ? lost : static_cast<cudaError_t>(observed);
-}
-
 cudaError_t RuntimeCalls::close(trace::Call call, const Arguments& arguments, cudaError_t result) {
   const std::lock_guard lock(mutex_);
   if (thread.ordinal < 0) thread.ordinal = threads_++;

@@ -26,7 +26,12 @@ class RuntimeCalls {
   static RuntimeCalls& instance();
 
   // The error that the call has to return without running, if any.
-  cudaError_t open(trace::Call call);
+  [[gnu::always_inline]] cudaError_t open(trace::Call call) {
+    const Observer observer = observer_.load(std::memory_order_acquire);
+    const int observed = observer ? observer(trace::call_name(call).data(), context_) : 0;
+    const cudaError_t lost = lost_;
+    return lost != cudaSuccess ? lost : static_cast<cudaError_t>(observed);
+  }
   // Writes the call down. Returns `result`.
   cudaError_t close(trace::Call call, const Arguments& arguments, cudaError_t result);
   // An error that no real call reported: it is the thread's last one until it is asked for.

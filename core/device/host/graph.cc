@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "core/device/destroy_graph.h"
 #include "core/device/device.h"
 #include "core/device/host/generator.h"
 #include "core/device/host/poison.h"
@@ -23,8 +24,7 @@ class HostGraph final : public Graph {
  public:
   ~HostGraph() override {
     abandon();
-    if (executable_) twice([&] { return cudaGraphExecDestroy(executable_); });
-    if (graph_) twice([&] { return cudaGraphDestroy(graph_); });
+    destroy_graph(executable_, graph_);
     if (holds_pool_) caching::releasePool(device_, pool_);
   }
 
@@ -102,12 +102,6 @@ class HostGraph final : public Graph {
     std::shared_ptr<host::PhiloxCell> cell;
     std::uint64_t consumed;  // by one replay
   };
-
-  // Undoing must not fail for the failure of earlier work that a call reports.
-  template <typename Undo>
-  static void twice(const Undo& undo) {
-    for (int i = 0; i < 2 && undo() != cudaSuccess; ++i) (void)cudaGetLastError();
-  }
 
   // A stream that cannot be asked may be capturing.
   bool may_capture() const {

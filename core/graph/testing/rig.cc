@@ -61,6 +61,7 @@ DeviceTest::DeviceTest() : guard(c10::cuda::getStreamFromPool()) {}
 
 std::size_t DeviceTest::allocated() {
   device::synchronise();
+  device::release_workspaces();
   return static_cast<std::size_t>(
       c10::cuda::CUDACachingAllocator::getDeviceStats(0).allocated_bytes[0].current);
 }
