@@ -2,6 +2,7 @@
 #include <ATen/Functions.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "core/device/device.h"
 #include "properties/published_testing.h"
 
 namespace slotgraph::properties {
