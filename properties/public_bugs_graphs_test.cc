@@ -223,7 +223,9 @@ TEST_F(PublicBugs, AReleaseAfterAWaitOfAnotherStreamIsTooEarly) {
   const Temporaries found = measure({.keep = Temporaries::Keep::kWrongJoin});
   EXPECT_EQ(found.places, 1u);
   // Other hardware has one order of work, which may be a lucky one.
-  if (device::capabilities().simulated) EXPECT_GT(found.wrong_seeds, 0);
+  if (device::capabilities().simulated) {
+    EXPECT_GT(found.wrong_seeds, 0);
+  }
 }
 
 // K11: emptying the cache while somebody captures gives back the segments of pools that died, which

@@ -21,7 +21,6 @@ STEADY_CLOCK = {
     "fuzz/process/child.h": "the same",
     "fuzz/sweep/runner.cc": "progress and the seconds of the summary",
     "probes/conformance/driver.cc": "progress; decides nothing",
-    "properties/figures.cc": "it measures, and asserts nothing about time",
     "tools/bench/work.h": "it measures, and asserts nothing about time",
     "tools/bench/work.cc": "it measures, and asserts nothing about time",
 }

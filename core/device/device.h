@@ -24,7 +24,9 @@ struct Capabilities {
   std::string instruction_set;  // what tensor digests depend on, with the versions of torch and its
                                 // math library
   bool simulated = false;       // all of Simulation is honoured
-  bool library_random_values = false;  // random operators give cuRAND's values
+  // Random operators give cuRAND's values; a generator does not refuse a state in a capture, whose
+  // draws then ignore it.
+  bool library_random_values = false;
   // That a generator holds in the default pool while a graph that it is registered with is alive.
   std::size_t graph_generator_bytes = 0;
 };
@@ -64,6 +66,10 @@ void synchronise();
 // Gives back what the device's libraries keep in the caching allocator between calls (cuBLAS
 // workspaces), unless a graph is alive, which may use it. Nothing may be queued.
 void release_workspaces();
+// Around the life of a private pool, for what the device has besides the caching allocator:
+// libtorch 2.11's pinned memory refuses captures into a pool that its graphs have left.
+void open_pool(c10::MempoolId_t pool);
+void close_pool(c10::MempoolId_t pool);
 // Free is what segments leave: what the caching allocator has reserved counts as taken, and what is
 // external does not.
 MemoryInfo memory_info();

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <thread>
 
+#include "core/device/device.h"
+
 namespace slotgraph {
 namespace {
 
@@ -21,10 +23,14 @@ c10::MempoolId_t next_id() {
 }  // namespace
 
 PrivatePool::PrivatePool() : id_(next_id()), device_(c10::cuda::current_device()) {
+  device::open_pool(id_);
   caching::createOrIncrefPool(device_, id_);
 }
 
-PrivatePool::~PrivatePool() { caching::releasePool(device_, id_); }
+PrivatePool::~PrivatePool() {
+  caching::releasePool(device_, id_);
+  device::close_pool(id_);
+}
 
 AllocationScope::AllocationScope(const PrivatePool& pool)
     : id_(pool.id()), device_(c10::cuda::current_device()) {

@@ -14,6 +14,7 @@
 #include "core/device/device.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "fuzz/campaign/worker.h"
 #include "fuzz/execute/execute.h"
 #include "fuzz/process/process.h"
 #include "fuzz/process/program.h"

@@ -22,6 +22,7 @@ Case small_case() {
   Case value = generate(sources, case_seed(5, 0)).value;
   value.schedule = {"test", {0, 1, 1, 0}};
   for (LayerCase& layer : value.layers) layer = {.block = "mlp"};
+  value.tokens = {16, 8};
   value.modes = {"placement", "arena", "checkpoint"};
   return value;
 }

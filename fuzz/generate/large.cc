@@ -16,7 +16,7 @@ struct Limits {
 // The last shape is wider, and has fewer of the rest: a parameter gradient of it has 268 MB.
 constexpr std::uint64_t kWide = kLargeShapes - 1;
 constexpr Limits limits_of(std::uint64_t shape) {
-  return shape == kWide ? Limits{2, 24, 8} : Limits{4, 64, 16};
+  return shape == kWide ? Limits{2, 24, 12} : Limits{4, 64, 24};
 }
 
 std::vector<Plan> plans_within(const std::vector<Plan>& plans, const Limits& limits) {

@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAException.h>
@@ -81,6 +82,15 @@ void configure(const Simulation& simulation) { PlacedMemory::instance().place(si
 
 void synchronise() { C10_CUDA_CHECK(cudaDeviceSynchronize()); }
 
+// Begins and ends a scope, which leaves one use.
+void open_pool(c10::MempoolId_t pool) {
+  at::HostAllocator* const pinned = at::getHostAllocator(at::kCUDA);
+  pinned->begin_allocate_to_pool(pool, [](c10::Stream) { return false; });
+  pinned->end_allocate_to_pool(pool);
+}
+
+void close_pool(c10::MempoolId_t pool) { at::getHostAllocator(at::kCUDA)->release_pool(pool); }
+
 void release_workspaces() {
   if (RuntimeCalls::instance().graphs == 0) at::cuda::clearCublasWorkspaces();
 }
@@ -89,12 +99,11 @@ MemoryInfo memory_info() {
   std::size_t free = 0;
   std::size_t total = 0;
   C10_CUDA_CHECK(cudaMemGetInfo(&free, &total));
-  PlacedMemory& memory = PlacedMemory::instance();
-  const int device = c10::cuda::current_device();
+  const PlacedMemory::Use use = PlacedMemory::instance().use();
   MemoryInfo info;
-  info.total_bytes = std::min(total, memory.capacity());
-  info.free_bytes = info.total_bytes - memory.used(device);
-  info.external_bytes = total - free - memory.physical(device);
+  info.total_bytes = std::min(total, use.capacity);
+  info.free_bytes = info.total_bytes - use.segments;
+  info.external_bytes = total - free - use.physical;
   return info;
 }
 

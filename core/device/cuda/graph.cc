@@ -42,8 +42,10 @@ class LibraryGraph final : public at::cuda::CUDAGraph {
     const c10::DeviceIndex device = stream.device_index();
     // A scope that never opened cannot be closed: which is what each of these may say.
     quietly([&] { caching::endAllocateToPool(device, pool); });
-    quietly([&] { at::getHostAllocator(at::kCUDA)->end_allocate_to_pool(pool); });
-    quietly([&] { at::getHostAllocator(at::kCUDA)->release_pool(pool); });
+    quietly([&] {
+      at::getHostAllocator(at::kCUDA)->end_allocate_to_pool(pool);
+      at::getHostAllocator(at::kCUDA)->release_pool(pool);
+    });
     quietly([&] {
       while (caching::get()->getPoolUseCount(device, pool) > uses)
         caching::releasePool(device, pool);

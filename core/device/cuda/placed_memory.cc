@@ -25,6 +25,9 @@ Function* driver(const char* name, Function*) {
     return function;                                      \
   }())
 
+// Other processes on the device want theirs.
+constexpr std::size_t kMostKept = std::size_t{1} << 30;
+
 CUmemLocation location(int device) { return {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}; }
 
 }  // namespace
@@ -121,8 +124,12 @@ std::optional<cudaError_t> PlacedMemory::free(void* pointer) {
   if (it == segments_.end()) return std::nullopt;
   const auto [device, size, memory] = it->second;
   if (SLOTGRAPH_DRIVER(cuMemUnmap)(it->first, size) != CUDA_SUCCESS) return cudaErrorUnknown;
-  kept_[{device, size}].push_back(memory);
-  kept_bytes_[device] += size;
+  if (kept_bytes_[device] + size <= kMostKept) {
+    kept_[{device, size}].push_back(memory);
+    kept_bytes_[device] += size;
+  } else if (SLOTGRAPH_DRIVER(cuMemRelease)(memory) != CUDA_SUCCESS) {
+    return cudaErrorUnknown;
+  }
   spaces_.at(device).give_back(it->first, size);
   used_[device] -= size;
   segments_.erase(it);
@@ -134,19 +141,11 @@ bool PlacedMemory::owns(const void* pointer) {
   return segments_.contains(reinterpret_cast<std::uintptr_t>(pointer));
 }
 
-std::size_t PlacedMemory::used(int device) {
+PlacedMemory::Use PlacedMemory::use() {
+  CUdevice device = 0;
+  if (SLOTGRAPH_DRIVER(cuCtxGetDevice)(&device) != CUDA_SUCCESS) return {};
   const std::lock_guard lock(mutex_);
-  return used_[device];
-}
-
-std::size_t PlacedMemory::physical(int device) {
-  const std::lock_guard lock(mutex_);
-  return used_[device] + kept_bytes_[device];
-}
-
-std::size_t PlacedMemory::capacity() {
-  const std::lock_guard lock(mutex_);
-  return capacity_;
+  return {used_[device], used_[device] + kept_bytes_[device], capacity_};
 }
 
 }  // namespace slotgraph::device::cuda

@@ -33,9 +33,13 @@ class PlacedMemory {
   // Nothing if the pointer is no segment of this memory. Nothing on the device may use it.
   std::optional<cudaError_t> free(void* pointer);
   bool owns(const void* pointer);
-  std::size_t used(int device);      // bytes of live segments
-  std::size_t physical(int device);  // the same, with what is kept
-  std::size_t capacity();            // of a device
+
+  struct Use {
+    std::size_t segments = 0;  // bytes
+    std::size_t physical = 0;  // the same, with what is kept
+    std::size_t capacity = 0;
+  };
+  Use use();  // of the current device; no runtime call
 
  private:
   PlacedMemory() = default;
