@@ -34,7 +34,7 @@ struct Capabilities {
 // What a case chooses. Addresses and memory are honoured on every device; the order of work and
 // what fresh memory holds are the hardware's own on one that is not simulated.
 struct Simulation {
-  enum class Addresses { kAscending, kDescending, kSeeded };
+  enum class Addresses { kAscending, kDescending, kSeeded, kDriver };  // kDriver: its own choice
   std::uint64_t order_seed = 0;                 // order of queued work; 0 = submission order
   Addresses addresses = Addresses::kAscending;  // of new segments of device memory
   std::uint8_t poison = 0xFF;                   // fills fresh and dead memory

@@ -22,12 +22,6 @@ namespace {
 
 namespace caching = c10::cuda::CUDACachingAllocator;
 
-std::size_t allocated_bytes() {
-  device::synchronise();
-  const auto stats = caching::getDeviceStats(c10::cuda::current_device());
-  return static_cast<std::size_t>(stats.allocated_bytes[0].current);
-}
-
 // What the process holds on the device once nothing is queued and nothing is cached.
 struct Ledger {
   std::size_t allocated = 0;
@@ -37,7 +31,9 @@ struct Ledger {
     device::synchronise();
     device::release_workspaces();
     caching::emptyCache();
-    return {allocated_bytes(), device::memory_info().free_bytes};
+    const auto stats = caching::getDeviceStats(c10::cuda::current_device());
+    return {static_cast<std::size_t>(stats.allocated_bytes[0].current),
+            device::memory_info().free_bytes};
   }
 };
 
@@ -69,13 +65,13 @@ class Prepared {
   void run(const Case& value, Record& record) {
     case_.schedule = value.schedule;
     if (!parts_) parts_.emplace(case_, options_.keep_captures);
-    const std::size_t before = allocated_bytes();
+    const std::size_t before = held_bytes();
     compare(record);
     // The first run leaves captures and workspaces.
-    const std::size_t after = runs_++ > 0 ? allocated_bytes() : before;
+    const std::size_t after = runs_++ > 0 ? held_bytes() : before;
     if (after != before) {
       report(record, "memory", "all", "after the schedule",
-             fmt::format("{} bytes allocated, expected {} as before", after, before));
+             fmt::format("{} bytes asked for, expected {} as before", after, before));
     }
   }
 
@@ -91,6 +87,14 @@ class Prepared {
   }
 
  private:
+  // What was asked for, but values that are remembered.
+  std::size_t held_bytes() const {
+    device::synchronise();
+    const auto stats = caching::getDeviceStats(c10::cuda::current_device());
+    return static_cast<std::size_t>(stats.requested_bytes[0].current) -
+           parts_->model.remembered_bytes();
+  }
+
   void compare(Record& record) {
     const auto truth = make_truth(options_.compare_on_device);
     Driver(parts_->model, set(Mode::kEager).callables(), *truth, {.pass_zeros = true}).run();

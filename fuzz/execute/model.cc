@@ -165,6 +165,12 @@ bool Model::aliases_leading_input() const {
   return false;
 }
 
+std::size_t Model::remembered_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& [key, tensor] : remembered_) bytes += tensor.storage().nbytes();
+  return bytes;
+}
+
 void Model::reset() {
   const at::NoGradGuard no_grad;
   shared_.clear();

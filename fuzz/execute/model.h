@@ -51,6 +51,8 @@ class Model {
   // the leading input of a chain lies where the layer before left it.
   bool aliases_leading_input() const;
 
+  std::size_t remembered_bytes() const;
+
   // Writes the initial parameters, buffers and generator state back.
   void reset();
   // Adds -1/8 of the gradient sums to the parameters, in place. Sums are by layer and parameter.

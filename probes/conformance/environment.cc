@@ -40,6 +40,7 @@ Environment& Environment::instance() {
 
 Environment::Environment()
     : streams_((device::initialise(), ordered_streams())),
+      total_bytes_(caching::get()->getMemoryInfo(0).second),
       watcher_(&Watcher::attach([this](const void* handle) { return stream_ordinal(handle); },
                                 pool_ordinal)) {
   device::configure({.memory_bytes = 1000 * kMiB});

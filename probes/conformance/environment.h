@@ -25,12 +25,15 @@ class Environment {
   c10::cuda::CUDAStream stream(int ordinal) const { return streams_[ordinal]; }
   int stream_ordinal(const void* handle) const;
   Watcher& watcher() { return *watcher_; }
+  // What the allocator takes a memory fraction of: the device's memory when it was initialised.
+  std::size_t total_bytes() const { return total_bytes_; }
 
  private:
   Environment();
   void make_events() const;
 
   std::vector<c10::cuda::CUDAStream> streams_;
+  std::size_t total_bytes_;
   device::BlockContentsKept kept_;  // filling a block would be a runtime call
   Watcher* watcher_;
 };

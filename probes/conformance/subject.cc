@@ -17,10 +17,7 @@ namespace caching = c10::cuda::CUDACachingAllocator;
 }  // namespace
 
 Subject::Subject(Environment& environment, std::size_t capacity, std::string& line)
-    : environment_(environment),
-      capacity_(capacity),
-      total_bytes_(caching::get()->getMemoryInfo(0).second),
-      line_(line) {
+    : environment_(environment), capacity_(capacity), line_(line) {
   configure({});
   limit(capacity_);
 }
@@ -101,11 +98,11 @@ void Subject::configure(const Settings& settings) {
   max_split_bytes_ = settings.max_split_mib * kMiB;
 }
 
-// A fraction that comes to just these bytes, however many the runtime says that there are: a device
-// that is not simulated says how many it has.
+// A fraction that comes to just these bytes.
 void Subject::limit(std::size_t bytes) {
   line_ += fmt::format(" {}", bytes);
-  const double fraction = (static_cast<double>(bytes) + 0.5) / static_cast<double>(total_bytes_);
+  const double fraction =
+      (static_cast<double>(bytes) + 0.5) / static_cast<double>(environment_.total_bytes());
   caching::setMemoryFraction(bytes == capacity_ ? 1 : fraction, 0);
 }
 

@@ -85,7 +85,6 @@ class Subject {
 
   Environment& environment_;
   std::size_t capacity_;
-  std::size_t total_bytes_;  // what a memory fraction is of
   std::string& line_;
   std::vector<Live> live_;
   std::vector<Checkpoint> checkpoints_;

@@ -95,8 +95,9 @@ void Watcher::on_event(const caching::TraceEntry& entry) {
 }
 
 int Watcher::on_call(std::string_view call) {
-  // The out-of-memory message asks for properties where the management library (NVML) is there.
-  if (!on_ || call == "cudaGetDeviceProperties") return 0;
+  // The out-of-memory message asks the management library (NVML), where it is there, by these.
+  if (!on_ || call == "cudaGetDeviceProperties" || call == "cudaGetDriverEntryPointByVersion")
+    return 0;
   if (!seen_.calls.empty() && seen_.calls.back().first == call) {
     ++seen_.calls.back().second;
   } else {

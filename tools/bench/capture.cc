@@ -11,6 +11,8 @@ namespace caching = c10::cuda::CUDACachingAllocator;
 
 constexpr Mode kGraphs[] = {Mode::kPerVariant, Mode::kPlacement, Mode::kArena, Mode::kCheckpoint};
 
+constexpr int kCaptures = 7;
+
 }  // namespace
 
 void measure_capture(const Work& work, Report& report) {
@@ -19,7 +21,7 @@ void measure_capture(const Work& work, Report& report) {
   for (const Mode mode : kGraphs) {
     Station station(work, mode, Station::Gradients::kLent);
     std::vector<double> whole, alone;
-    for (int i = 0; i < kRepeats; ++i) {
+    for (int i = 0; i < kCaptures; ++i) {
       station.drop();
       station.capture();
       alone.push_back(station.capture_milliseconds() / callables);

@@ -64,6 +64,7 @@ int run(int argc, char** argv) {
     return app.exit(error) == 0 ? kHolds : kUsage;
   }
   device::initialise();
+  device::configure({.addresses = device::Simulation::Addresses::kDriver});
   const device::Capabilities device = device::capabilities();
   const c10::cuda::CUDAStreamGuard stream(c10::cuda::getStreamFromPool());
   const CallingThreadGuard calling_thread;

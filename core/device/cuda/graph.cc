@@ -7,6 +7,8 @@
 #include <c10/cuda/CUDAStream.h>
 #include <c10/util/Exception.h>
 
+#include <iterator>
+
 #include "core/device/destroy_graph.h"
 #include "core/device/device.h"
 #include "core/fatal.h"
@@ -21,11 +23,17 @@ namespace caching = c10::cuda::CUDACachingAllocator;
 // the generators stay in capture (allocator.md 3.1).
 class LibraryGraph final : public at::cuda::CUDAGraph {
  public:
-  // The library tries once, in the thread's own capture mode.
+  // The library destroys once, in the thread's own capture mode, and forgets a captured graph that
+  // it could not look at; it ends the process if a registration was not completed.
   ~LibraryGraph() {
-    destroy_graph(has_graph_exec_ ? graph_exec_ : nullptr, has_graph_ ? graph_ : nullptr);
+    const bool raw = has_graph_ || (graph_ && !has_graph_exec_);
+    destroy_graph(has_graph_exec_ ? graph_exec_ : nullptr, raw ? graph_ : nullptr);
     has_graph_exec_ = false;
     has_graph_ = false;
+    for (auto it = captured_generator_states_.begin(); it != captured_generator_states_.end();) {
+      const bool registered = it->first->registered_graphs_.contains(this);
+      it = registered ? std::next(it) : captured_generator_states_.erase(it);
+    }
   }
 
   bool capture_ended() const { return capture_ended_; }

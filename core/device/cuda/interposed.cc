@@ -90,17 +90,16 @@ bool is_unsafe() {
 cudaError_t allocate_memory(void** pointer, std::size_t bytes) {
   PlacedMemory& memory = PlacedMemory::instance();
   RuntimeCalls& calls = RuntimeCalls::instance();
-  cudaError_t result;
+  int device = 0;
+  cudaError_t result = real<Call::cudaGetDevice>(&device);
+  if (result != cudaSuccess) return result;
   if (!memory.places() || !pointer || bytes == 0 || is_unsafe()) {
     result = real<Call::cudaMalloc>(pointer, bytes);
+    if (result == cudaSuccess && *pointer) memory.note(device, *pointer, bytes);
   } else {
-    int device = 0;
-    result = real<Call::cudaGetDevice>(&device);
-    if (result == cudaSuccess) {
-      *pointer = nullptr;
-      result = memory.allocate(device, bytes, pointer);
-      if (result != cudaSuccess) calls.remember(result);
-    }
+    *pointer = nullptr;
+    result = memory.allocate(device, bytes, pointer);
+    if (result != cudaSuccess) calls.remember(result);
   }
   if (result == cudaSuccess && *pointer) ++calls.segments;
   return result;
@@ -113,6 +112,7 @@ cudaError_t release_memory(void* pointer) {
   cudaError_t result;
   if (!memory.owns(pointer) || is_unsafe()) {
     result = real<Call::cudaFree>(pointer);
+    if (result == cudaSuccess) memory.forget(pointer);
   } else {
     result = real<Call::cudaDeviceSynchronize>();
     if (result == cudaSuccess) {

@@ -26,7 +26,7 @@ Function* driver(const char* name, Function*) {
   }())
 
 // Other processes on the device want theirs.
-constexpr std::size_t kMostKept = std::size_t{1} << 30;
+constexpr std::size_t kMostKept = std::size_t{2} << 30;
 
 CUmemLocation location(int device) { return {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}; }
 
@@ -45,7 +45,7 @@ void PlacedMemory::place(const Simulation& simulation) {
                                                              : AddressPolicy::kSeeded;
   random_ = emulation::Random(simulation.order_seed);
   capacity_ = simulation.memory_bytes == 0 ? AddressSpace::kRange : simulation.memory_bytes;
-  places_ = true;
+  places_ = simulation.addresses != Addresses::kDriver;
 }
 
 emulation::AddressSpace* PlacedMemory::space(int device) {
@@ -139,6 +139,21 @@ std::optional<cudaError_t> PlacedMemory::free(void* pointer) {
 bool PlacedMemory::owns(const void* pointer) {
   const std::lock_guard lock(mutex_);
   return segments_.contains(reinterpret_cast<std::uintptr_t>(pointer));
+}
+
+void PlacedMemory::note(int device, const void* pointer, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const std::size_t size = AddressSpace::rounded(bytes);
+  others_[reinterpret_cast<std::uintptr_t>(pointer)] = {device, size};
+  used_[device] += size;
+}
+
+void PlacedMemory::forget(const void* pointer) {
+  const std::lock_guard lock(mutex_);
+  const auto it = others_.find(reinterpret_cast<std::uintptr_t>(pointer));
+  if (it == others_.end()) return;
+  used_[it->second.first] -= it->second.second;
+  others_.erase(it);
 }
 
 PlacedMemory::Use PlacedMemory::use() {

@@ -23,8 +23,8 @@ class PlacedMemory {
  public:
   static PlacedMemory& instance();
 
-  // How later segments are placed. Before the first call none is: who asks for memory before the
-  // device is initialised gets the driver's.
+  // How later segments are placed, if they are. Before the first call none is: who asks for memory
+  // before the device is initialised gets the driver's.
   void place(const Simulation& simulation);
   bool places() const { return places_; }
 
@@ -33,6 +33,9 @@ class PlacedMemory {
   // Nothing if the pointer is no segment of this memory. Nothing on the device may use it.
   std::optional<cudaError_t> free(void* pointer);
   bool owns(const void* pointer);
+  // Counts a segment of the driver's.
+  void note(int device, const void* pointer, std::size_t bytes);
+  void forget(const void* pointer);
 
   struct Use {
     std::size_t segments = 0;  // bytes
@@ -59,6 +62,7 @@ class PlacedMemory {
   std::size_t capacity_ = 0;
   std::map<int, emulation::AddressSpace> spaces_;
   std::map<std::uintptr_t, Segment> segments_;
+  std::map<std::uintptr_t, std::pair<int, std::size_t>> others_;  // the driver's
   std::map<int, std::size_t> used_;
   std::map<int, std::size_t> kept_bytes_;
   std::map<std::pair<int, std::size_t>, std::vector<CUmemGenericAllocationHandle>> kept_;

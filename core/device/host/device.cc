@@ -53,6 +53,7 @@ void configure(const Simulation& simulation) {
                                                                 : simulation.memory_bytes);
   switch (simulation.addresses) {
     case Simulation::Addresses::kAscending:
+    case Simulation::Addresses::kDriver:
       slotgraph_emulation_set_address_policy(SLOTGRAPH_ADDRESS_ASCENDING);
       break;
     case Simulation::Addresses::kDescending:
