@@ -325,10 +325,10 @@ void print_failure(const Record& record) {
     fmt::print("  {}, {}: {}: {}\n", finding.property, finding.execution, finding.where,
                finding.what);
   }
-  fmt::print("  case file: {}\n  reproduce: bazel run //fuzz:campaign -- --case {}\n",
-             record.case_file, record.case_file);
+  fmt::print("  case file: {}\n  reproduce: {} --case {}\n", record.case_file,
+             command_of("campaign"), record.case_file);
   if (!record.repro_folder.empty())
-    fmt::print("  smaller:   bazel run //fuzz:shrink -- {}\n", record.repro_folder);
+    fmt::print("  smaller:   {} {}\n", command_of("shrink"), record.repro_folder);
   std::fflush(stdout);
 }
 

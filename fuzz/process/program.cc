@@ -61,6 +61,10 @@ void enter_data_folder() {
   if (std::filesystem::exists(folder)) std::filesystem::current_path(folder);
 }
 
+std::string command_of(const std::string& name) {
+  return std::getenv("SLOTGRAPH_PACKED") ? "./run.sh " + name : "bazel run //fuzz:" + name + " --";
+}
+
 TemporaryFolder::TemporaryFolder()
     : path_((std::filesystem::temp_directory_path() / "slotgraph-XXXXXX").string()) {
   if (!::mkdtemp(path_.data()))

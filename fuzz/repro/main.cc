@@ -24,9 +24,9 @@ int judge(const std::string& folder, const Reproducer& reproducer, const Observa
     fmt::print("not reproduced\n");
     return kHolds;
   }
-  fmt::print("{}\nsmaller: bazel run //fuzz:shrink -- {}\n",
+  fmt::print("{}\nsmaller: {} {}\n",
              found.signature == expected ? "reproduced" : "another failure than the recorded one",
-             folder);
+             command_of("shrink"), folder);
   return kViolated;
 }
 

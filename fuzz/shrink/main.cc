@@ -116,7 +116,7 @@ int run(int argc, char** argv) {
     fmt::print("it does not come again in a fresh process: flaky\n");
     return kUnknown;
   }
-  fmt::print("reproduce: bazel run //fuzz:repro -- {}\n", target);
+  fmt::print("reproduce: {} {}\n", command_of("repro"), target);
   return shrunk.canonical ? kHolds : kUnknown;
 }
 

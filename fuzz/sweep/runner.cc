@@ -290,9 +290,8 @@ class Sweep {
     for (std::size_t i = 0; i < std::min<std::size_t>(result.stack.size(), 12); ++i)
       fmt::print("    {}\n", result.stack[i]);
     if (!result.folder.empty())
-      fmt::print(
-          "  again:   bazel run //fuzz:repro -- {0}\n  smaller: bazel run //fuzz:shrink -- {0}\n",
-          result.folder);
+      fmt::print("  again:   {1} {0}\n  smaller: {2} {0}\n", result.folder, command_of("repro"),
+                 command_of("shrink"));
     std::fflush(stdout);
   }
 

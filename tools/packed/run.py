@@ -67,7 +67,8 @@ def site_packages(wanted):
 def environment(wanted):
     below = site_packages(wanted)
     folders = [str(HERE / "lib")] + [str(below / name) for name in LIBRARIES if (below / name).is_dir()]
-    values = dict(os.environ, BUILD_WORKING_DIRECTORY=os.getcwd(), OMP_NUM_THREADS="1")
+    values = dict(os.environ, BUILD_WORKING_DIRECTORY=os.getcwd(), OMP_NUM_THREADS="1",
+                  SLOTGRAPH_PACKED="1")
     values["LD_LIBRARY_PATH"] = ":".join(folders + [v for v in [os.environ.get("LD_LIBRARY_PATH")] if v])
     return values
 
