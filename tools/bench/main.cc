@@ -55,8 +55,9 @@ int run(int argc, char** argv) {
       ->check(CLI::IsMember({"small", "large"}))
       ->take_last()
       ->capture_default_str();
-  app.add_option("--only", options.only,
-                 "one section: replay, capture, memory, gradients, restore, banks, many");
+  app.add_option("--only", options.only, "one section instead of all")
+      ->check(
+          CLI::IsMember({"replay", "capture", "memory", "gradients", "restore", "banks", "many"}));
   app.add_option("--out", options.out, "folder of bench.jsonl and bench.md (default: none)");
   try {
     app.parse(argc, argv);

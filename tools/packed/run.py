@@ -9,6 +9,7 @@ usage: ./run.sh COMMAND [ARGUMENTS]
   shrink      make a reproducer as small as it gets
   bench       time and memory, slot graphs against native graphs and eager
   conformance random allocator programs, compared with those of the emulated runtime
+  probes      experiments that show one thing each
 
 Relative paths are resolved against the current folder. Exit codes: 0 holds, 1 violated, 2 unknown (this
 machine cannot run it), 3 stopped on request, 64 wrong usage, 70 internal error, 74 input/output.
