@@ -44,8 +44,7 @@ class DeviceComparer final : public Comparer {
     std::string key = key_of(place, what);
     const at::Tensor* const expected = expectations_.next(key, tensor);
     if (!expected) return;
-    ++tensors_;
-    bytes_ += tensor.nbytes();
+    count(tensor);
     if (tensor.numel() == 0) return;
     const at::Tensor differs =
         at::ne(as_integers(tensor.detach()), as_integers(*expected)).sum().view({1});

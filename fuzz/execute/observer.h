@@ -34,6 +34,12 @@ class Comparer : public Observer {
   std::uint64_t bytes() const { return bytes_; }
 
  protected:
+  void count(const at::Tensor& compared) {
+    ++tensors_;
+    bytes_ += compared.nbytes();
+  }
+
+ private:
   std::uint64_t tensors_ = 0;
   std::uint64_t bytes_ = 0;
 };

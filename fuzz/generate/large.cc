@@ -52,7 +52,7 @@ Case shape_case(const Sources& sources, std::uint64_t campaign_seed, std::uint64
   value.dtype = shape / 2 % 2 == 0 ? "bf16" : "fp32";
   value.hidden = shape == kWide ? draw.one_of<std::int64_t>({2048, 4096}) : 1024;
   if (value.hidden > 2048) value.dtype = "bf16";
-  const std::int64_t tokens = 64 * (1 + draw.below(8));
+  const std::int64_t tokens = std::int64_t{64} * (1 + draw.below(8));
   const bool equal = draw.chance(2);
   for (const int cp : value.plan.cp_sizes)
     value.tokens.push_back(equal ? tokens : std::max<std::int64_t>(tokens / cp, 1));

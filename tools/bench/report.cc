@@ -16,7 +16,7 @@ std::string number(double value, const std::string& unit) {
 }
 
 std::string text_of(const Row& row) {
-  const std::string median = number(row.value.median, row.unit);
+  std::string median = number(row.value.median, row.unit);
   if (row.value.repeats == 1) return median;
   return fmt::format("{} [{}–{}]", median, number(row.value.least, row.unit),
                      number(row.value.most, row.unit));

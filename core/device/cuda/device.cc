@@ -21,7 +21,7 @@
 
 namespace at::cuda {
 // Exported by libtorch_cuda; its header, CUDAContextLight.h, needs those of cuSPARSE and cuBLAS.
-TORCH_CUDA_CPP_API void clearCublasWorkspaces();
+TORCH_CUDA_CPP_API void clearCublasWorkspaces();  // NOLINT: libtorch's name
 }  // namespace at::cuda
 
 namespace slotgraph::device {
@@ -75,7 +75,7 @@ Capabilities capabilities() {
                                          properties.minor, TORCH_VERSION),
           .simulated = false,
           .library_random_values = true,
-          .graph_generator_bytes = 2 * 512};
+          .graph_generator_bytes = std::size_t{2} * 512};
 }
 
 void configure(const Simulation& simulation) { PlacedMemory::instance().place(simulation); }

@@ -151,12 +151,12 @@ using slotgraph::device::cuda::RuntimeCalls;
 using slotgraph::trace::Call;
 
 #define SLOTGRAPH_API extern "C" __attribute__((visibility("default"))) cudaError_t
-SLOTGRAPH_API cudaMalloc(void** devPtr, size_t size) {
-  return call(Call::cudaMalloc, allocate_memory, devPtr, size);
+SLOTGRAPH_API cudaMalloc(void** dev_ptr, size_t size) {
+  return call(Call::cudaMalloc, allocate_memory, dev_ptr, size);
 }
-SLOTGRAPH_API cudaFree(void* devPtr) { return call(Call::cudaFree, release_memory, devPtr); }
-SLOTGRAPH_API cudaHostAlloc(void** pHost, size_t size, unsigned int flags) {
-  return pass<Call::cudaHostAlloc>(pHost, size, flags);
+SLOTGRAPH_API cudaFree(void* dev_ptr) { return call(Call::cudaFree, release_memory, dev_ptr); }
+SLOTGRAPH_API cudaHostAlloc(void** host, size_t size, unsigned int flags) {
+  return pass<Call::cudaHostAlloc>(host, size, flags);
 }
 SLOTGRAPH_API cudaMallocHost(void** ptr, size_t size) {
   return pass<Call::cudaMallocHost>(ptr, size);
@@ -175,15 +175,15 @@ SLOTGRAPH_API cudaMemcpyAsync(void* dst, const void* src, size_t count, cudaMemc
                               cudaStream_t stream) {
   return pass<Call::cudaMemcpyAsync>(dst, src, count, kind, stream);
 }
-SLOTGRAPH_API cudaMemcpyPeerAsync(void* dst, int dstDevice, const void* src, int srcDevice,
+SLOTGRAPH_API cudaMemcpyPeerAsync(void* dst, int dst_device, const void* src, int src_device,
                                   size_t count, cudaStream_t stream) {
-  return pass<Call::cudaMemcpyPeerAsync>(dst, dstDevice, src, srcDevice, count, stream);
+  return pass<Call::cudaMemcpyPeerAsync>(dst, dst_device, src, src_device, count, stream);
 }
-SLOTGRAPH_API cudaMemset(void* devPtr, int value, size_t count) {
-  return pass<Call::cudaMemset>(devPtr, value, count);
+SLOTGRAPH_API cudaMemset(void* dev_ptr, int value, size_t count) {
+  return pass<Call::cudaMemset>(dev_ptr, value, count);
 }
-SLOTGRAPH_API cudaMemsetAsync(void* devPtr, int value, size_t count, cudaStream_t stream) {
-  return pass<Call::cudaMemsetAsync>(devPtr, value, count, stream);
+SLOTGRAPH_API cudaMemsetAsync(void* dev_ptr, int value, size_t count, cudaStream_t stream) {
+  return pass<Call::cudaMemsetAsync>(dev_ptr, value, count, stream);
 }
 SLOTGRAPH_API cudaGetDeviceCount(int* count) { return pass<Call::cudaGetDeviceCount>(count); }
 SLOTGRAPH_API cudaGetDevice(int* device) { return pass<Call::cudaGetDevice>(device); }
@@ -195,17 +195,17 @@ SLOTGRAPH_API cudaDeviceGetAttribute(int* value, cudaDeviceAttr attr, int device
   return pass<Call::cudaDeviceGetAttribute>(value, attr, device);
 }
 SLOTGRAPH_API cudaDeviceSynchronize() { return pass<Call::cudaDeviceSynchronize>(); }
-SLOTGRAPH_API cudaDeviceGetStreamPriorityRange(int* leastPriority, int* greatestPriority) {
-  return pass<Call::cudaDeviceGetStreamPriorityRange>(leastPriority, greatestPriority);
+SLOTGRAPH_API cudaDeviceGetStreamPriorityRange(int* least_priority, int* greatest_priority) {
+  return pass<Call::cudaDeviceGetStreamPriorityRange>(least_priority, greatest_priority);
 }
-SLOTGRAPH_API cudaDeviceCanAccessPeer(int* canAccessPeer, int device, int peerDevice) {
-  return pass<Call::cudaDeviceCanAccessPeer>(canAccessPeer, device, peerDevice);
+SLOTGRAPH_API cudaDeviceCanAccessPeer(int* can_access_peer, int device, int peer_device) {
+  return pass<Call::cudaDeviceCanAccessPeer>(can_access_peer, device, peer_device);
 }
-SLOTGRAPH_API cudaDriverGetVersion(int* driverVersion) {
-  return pass<Call::cudaDriverGetVersion>(driverVersion);
+SLOTGRAPH_API cudaDriverGetVersion(int* driver_version) {
+  return pass<Call::cudaDriverGetVersion>(driver_version);
 }
-SLOTGRAPH_API cudaRuntimeGetVersion(int* runtimeVersion) {
-  return pass<Call::cudaRuntimeGetVersion>(runtimeVersion);
+SLOTGRAPH_API cudaRuntimeGetVersion(int* runtime_version) {
+  return pass<Call::cudaRuntimeGetVersion>(runtime_version);
 }
 SLOTGRAPH_API cudaGetLastError() {
   return call(Call::cudaGetLastError, [] {
@@ -217,15 +217,14 @@ SLOTGRAPH_API cudaPeekAtLastError() {
     return RuntimeCalls::instance().last_error(real<Call::cudaPeekAtLastError>(), false);
   });
 }
-SLOTGRAPH_API cudaStreamCreate(cudaStream_t* pStream) {
-  return pass<Call::cudaStreamCreate>(pStream);
+SLOTGRAPH_API cudaStreamCreate(cudaStream_t* stream) {
+  return pass<Call::cudaStreamCreate>(stream);
 }
-SLOTGRAPH_API cudaStreamCreateWithFlags(cudaStream_t* pStream, unsigned int flags) {
-  return pass<Call::cudaStreamCreateWithFlags>(pStream, flags);
+SLOTGRAPH_API cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) {
+  return pass<Call::cudaStreamCreateWithFlags>(stream, flags);
 }
-SLOTGRAPH_API cudaStreamCreateWithPriority(cudaStream_t* pStream, unsigned int flags,
-                                           int priority) {
-  return pass<Call::cudaStreamCreateWithPriority>(pStream, flags, priority);
+SLOTGRAPH_API cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flags, int priority) {
+  return pass<Call::cudaStreamCreateWithPriority>(stream, flags, priority);
 }
 SLOTGRAPH_API cudaStreamDestroy(cudaStream_t stream) {
   return pass<Call::cudaStreamDestroy>(stream);
@@ -237,24 +236,23 @@ SLOTGRAPH_API cudaStreamQuery(cudaStream_t stream) { return pass<Call::cudaStrea
 SLOTGRAPH_API cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) {
   return pass<Call::cudaStreamWaitEvent>(stream, event, flags);
 }
-SLOTGRAPH_API cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* pCaptureStatus) {
-  return pass<Call::cudaStreamIsCapturing>(stream, pCaptureStatus);
+SLOTGRAPH_API cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* capture_status) {
+  return pass<Call::cudaStreamIsCapturing>(stream, capture_status);
 }
 SLOTGRAPH_API cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
   return pass_counted<Call::cudaStreamBeginCapture>(RuntimeCalls::instance().captures, 1, stream,
                                                     mode);
 }
-SLOTGRAPH_API cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* pGraph) {
-  return call(Call::cudaStreamEndCapture, end_stream_capture, stream, pGraph);
+SLOTGRAPH_API cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  return call(Call::cudaStreamEndCapture, end_stream_capture, stream, graph);
 }
-SLOTGRAPH_API cudaStreamGetCaptureInfo(cudaStream_t stream,
-                                       cudaStreamCaptureStatus* captureStatus_out,
-                                       unsigned long long* id_out, cudaGraph_t* graph_out,
-                                       const cudaGraphNode_t** dependencies_out,
-                                       const cudaGraphEdgeData** edgeData_out,
-                                       size_t* numDependencies_out) {
-  return pass<Call::cudaStreamGetCaptureInfo>(stream, captureStatus_out, id_out, graph_out,
-                                              dependencies_out, edgeData_out, numDependencies_out);
+SLOTGRAPH_API cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* capture_status,
+                                       unsigned long long* id, cudaGraph_t* graph,
+                                       const cudaGraphNode_t** dependencies,
+                                       const cudaGraphEdgeData** edge_data,
+                                       size_t* num_dependencies) {
+  return pass<Call::cudaStreamGetCaptureInfo>(stream, capture_status, id, graph, dependencies,
+                                              edge_data, num_dependencies);
 }
 SLOTGRAPH_API cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   return pass<Call::cudaThreadExchangeStreamCaptureMode>(mode);
@@ -279,43 +277,43 @@ SLOTGRAPH_API cudaEventSynchronize(cudaEvent_t event) {
 SLOTGRAPH_API cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) {
   return pass<Call::cudaEventElapsedTime>(ms, start, end);
 }
-SLOTGRAPH_API cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void* userData) {
-  return pass<Call::cudaLaunchHostFunc>(stream, fn, userData);
+SLOTGRAPH_API cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void* user_data) {
+  return pass<Call::cudaLaunchHostFunc>(stream, fn, user_data);
 }
-SLOTGRAPH_API cudaGraphInstantiate(cudaGraphExec_t* pGraphExec, cudaGraph_t graph,
+SLOTGRAPH_API cudaGraphInstantiate(cudaGraphExec_t* graph_exec, cudaGraph_t graph,
                                    unsigned long long flags) {
-  return pass_counted<Call::cudaGraphInstantiate>(RuntimeCalls::instance().graphs, 1, pGraphExec,
+  return pass_counted<Call::cudaGraphInstantiate>(RuntimeCalls::instance().graphs, 1, graph_exec,
                                                   graph, flags);
 }
-SLOTGRAPH_API cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream) {
-  return pass<Call::cudaGraphLaunch>(graphExec, stream);
+SLOTGRAPH_API cudaGraphLaunch(cudaGraphExec_t graph_exec, cudaStream_t stream) {
+  return pass<Call::cudaGraphLaunch>(graph_exec, stream);
 }
-SLOTGRAPH_API cudaGraphUpload(cudaGraphExec_t graphExec, cudaStream_t stream) {
-  return pass<Call::cudaGraphUpload>(graphExec, stream);
+SLOTGRAPH_API cudaGraphUpload(cudaGraphExec_t graph_exec, cudaStream_t stream) {
+  return pass<Call::cudaGraphUpload>(graph_exec, stream);
 }
 SLOTGRAPH_API cudaGraphDestroy(cudaGraph_t graph) {
   return pass_counted<Call::cudaGraphDestroy>(RuntimeCalls::instance().graphs, -1, graph);
 }
-SLOTGRAPH_API cudaGraphExecDestroy(cudaGraphExec_t graphExec) {
-  return pass_counted<Call::cudaGraphExecDestroy>(RuntimeCalls::instance().graphs, -1, graphExec);
+SLOTGRAPH_API cudaGraphExecDestroy(cudaGraphExec_t graph_exec) {
+  return pass_counted<Call::cudaGraphExecDestroy>(RuntimeCalls::instance().graphs, -1, graph_exec);
 }
-SLOTGRAPH_API cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* numNodes) {
-  return pass<Call::cudaGraphGetNodes>(graph, nodes, numNodes);
+SLOTGRAPH_API cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* num_nodes) {
+  return pass<Call::cudaGraphGetNodes>(graph, nodes, num_nodes);
 }
 SLOTGRAPH_API cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t* from, cudaGraphNode_t* to,
-                                cudaGraphEdgeData* edgeData, size_t* numEdges) {
-  return pass<Call::cudaGraphGetEdges>(graph, from, to, edgeData, numEdges);
+                                cudaGraphEdgeData* edge_data, size_t* num_edges) {
+  return pass<Call::cudaGraphGetEdges>(graph, from, to, edge_data, num_edges);
 }
-SLOTGRAPH_API cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType* pType) {
-  return pass<Call::cudaGraphNodeGetType>(node, pType);
+SLOTGRAPH_API cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType* type) {
+  return pass<Call::cudaGraphNodeGetType>(node, type);
 }
-SLOTGRAPH_API cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t* pDependencies,
-                                           cudaGraphEdgeData* edgeData, size_t* pNumDependencies) {
-  return pass<Call::cudaGraphNodeGetDependencies>(node, pDependencies, edgeData, pNumDependencies);
+SLOTGRAPH_API cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t* dependencies,
+                                           cudaGraphEdgeData* edge_data, size_t* num_dependencies) {
+  return pass<Call::cudaGraphNodeGetDependencies>(node, dependencies, edge_data, num_dependencies);
 }
-SLOTGRAPH_API cudaUserObjectCreate(cudaUserObject_t* object_out, void* ptr, cudaHostFn_t destroy,
-                                   unsigned int initialRefcount, unsigned int flags) {
-  return pass<Call::cudaUserObjectCreate>(object_out, ptr, destroy, initialRefcount, flags);
+SLOTGRAPH_API cudaUserObjectCreate(cudaUserObject_t* object, void* ptr, cudaHostFn_t destroy,
+                                   unsigned int initial_refcount, unsigned int flags) {
+  return pass<Call::cudaUserObjectCreate>(object, ptr, destroy, initial_refcount, flags);
 }
 SLOTGRAPH_API cudaUserObjectRelease(cudaUserObject_t object, unsigned int count) {
   return pass<Call::cudaUserObjectRelease>(object, count);
@@ -324,45 +322,45 @@ SLOTGRAPH_API cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t obje
                                         unsigned int count, unsigned int flags) {
   return pass<Call::cudaGraphRetainUserObject>(graph, object, count, flags);
 }
-SLOTGRAPH_API cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) {
-  return pass<Call::cudaDeviceEnablePeerAccess>(peerDevice, flags);
+SLOTGRAPH_API cudaDeviceEnablePeerAccess(int peer_device, unsigned int flags) {
+  return pass<Call::cudaDeviceEnablePeerAccess>(peer_device, flags);
 }
-SLOTGRAPH_API cudaDeviceGetDefaultMemPool(cudaMemPool_t* memPool, int device) {
-  return pass<Call::cudaDeviceGetDefaultMemPool>(memPool, device);
+SLOTGRAPH_API cudaDeviceGetDefaultMemPool(cudaMemPool_t* mem_pool, int device) {
+  return pass<Call::cudaDeviceGetDefaultMemPool>(mem_pool, device);
 }
-SLOTGRAPH_API cudaMallocAsync(void** devPtr, size_t size, cudaStream_t hStream) {
-  return pass<Call::cudaMallocAsync>(devPtr, size, hStream);
+SLOTGRAPH_API cudaMallocAsync(void** dev_ptr, size_t size, cudaStream_t h_stream) {
+  return pass<Call::cudaMallocAsync>(dev_ptr, size, h_stream);
 }
-SLOTGRAPH_API cudaFreeAsync(void* devPtr, cudaStream_t hStream) {
-  return pass<Call::cudaFreeAsync>(devPtr, hStream);
+SLOTGRAPH_API cudaFreeAsync(void* dev_ptr, cudaStream_t h_stream) {
+  return pass<Call::cudaFreeAsync>(dev_ptr, h_stream);
 }
-SLOTGRAPH_API cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* devPtr) {
-  return pass<Call::cudaIpcGetMemHandle>(handle, devPtr);
+SLOTGRAPH_API cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* dev_ptr) {
+  return pass<Call::cudaIpcGetMemHandle>(handle, dev_ptr);
 }
-SLOTGRAPH_API cudaIpcOpenMemHandle(void** devPtr, cudaIpcMemHandle_t handle, unsigned int flags) {
-  return pass<Call::cudaIpcOpenMemHandle>(devPtr, handle, flags);
+SLOTGRAPH_API cudaIpcOpenMemHandle(void** dev_ptr, cudaIpcMemHandle_t handle, unsigned int flags) {
+  return pass<Call::cudaIpcOpenMemHandle>(dev_ptr, handle, flags);
 }
-SLOTGRAPH_API cudaIpcCloseMemHandle(void* devPtr) {
-  return pass<Call::cudaIpcCloseMemHandle>(devPtr);
+SLOTGRAPH_API cudaIpcCloseMemHandle(void* dev_ptr) {
+  return pass<Call::cudaIpcCloseMemHandle>(dev_ptr);
 }
-SLOTGRAPH_API cudaMemPoolGetAttribute(cudaMemPool_t memPool, cudaMemPoolAttr attr, void* value) {
-  return pass<Call::cudaMemPoolGetAttribute>(memPool, attr, value);
+SLOTGRAPH_API cudaMemPoolGetAttribute(cudaMemPool_t mem_pool, cudaMemPoolAttr attr, void* value) {
+  return pass<Call::cudaMemPoolGetAttribute>(mem_pool, attr, value);
 }
-SLOTGRAPH_API cudaMemPoolSetAttribute(cudaMemPool_t memPool, cudaMemPoolAttr attr, void* value) {
-  return pass<Call::cudaMemPoolSetAttribute>(memPool, attr, value);
+SLOTGRAPH_API cudaMemPoolSetAttribute(cudaMemPool_t mem_pool, cudaMemPoolAttr attr, void* value) {
+  return pass<Call::cudaMemPoolSetAttribute>(mem_pool, attr, value);
 }
-SLOTGRAPH_API cudaMemPoolSetAccess(cudaMemPool_t memPool, const cudaMemAccessDesc* descList,
+SLOTGRAPH_API cudaMemPoolSetAccess(cudaMemPool_t mem_pool, const cudaMemAccessDesc* desc_list,
                                    size_t count) {
-  return pass<Call::cudaMemPoolSetAccess>(memPool, descList, count);
+  return pass<Call::cudaMemPoolSetAccess>(mem_pool, desc_list, count);
 }
-SLOTGRAPH_API cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) {
-  return pass<Call::cudaMemPoolTrimTo>(memPool, minBytesToKeep);
+SLOTGRAPH_API cudaMemPoolTrimTo(cudaMemPool_t mem_pool, size_t min_bytes_to_keep) {
+  return pass<Call::cudaMemPoolTrimTo>(mem_pool, min_bytes_to_keep);
 }
-SLOTGRAPH_API cudaGetDriverEntryPointByVersion(const char* symbol, void** funcPtr,
+SLOTGRAPH_API cudaGetDriverEntryPointByVersion(const char* symbol, void** func_ptr,
                                                unsigned int cudaVersion, unsigned long long flags,
-                                               cudaDriverEntryPointQueryResult* driverStatus) {
-  return pass<Call::cudaGetDriverEntryPointByVersion>(symbol, funcPtr, cudaVersion, flags,
-                                                      driverStatus);
+                                               cudaDriverEntryPointQueryResult* driver_status) {
+  return pass<Call::cudaGetDriverEntryPointByVersion>(symbol, func_ptr, cudaVersion, flags,
+                                                      driver_status);
 }
 SLOTGRAPH_API cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* func, void** args) {
   return pass<Call::cudaLaunchKernelExC>(config, func, args);
@@ -378,13 +376,13 @@ SLOTGRAPH_API cudaHostRegister(void* ptr, size_t size, unsigned int flags) {
 }
 SLOTGRAPH_API cudaHostUnregister(void* ptr) { return pass<Call::cudaHostUnregister>(ptr); }
 SLOTGRAPH_API cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback,
-                                    void* userData, unsigned int flags) {
-  return pass<Call::cudaStreamAddCallback>(stream, callback, userData, flags);
+                                    void* user_data, unsigned int flags) {
+  return pass<Call::cudaStreamAddCallback>(stream, callback, user_data, flags);
 }
 // The same function by its older name.
-SLOTGRAPH_API cudaGraphInstantiateWithFlags(cudaGraphExec_t* pGraphExec, cudaGraph_t graph,
+SLOTGRAPH_API cudaGraphInstantiateWithFlags(cudaGraphExec_t* graph_exec, cudaGraph_t graph,
                                             unsigned long long flags) {
-  return cudaGraphInstantiate(pGraphExec, graph, flags);
+  return cudaGraphInstantiate(graph_exec, graph, flags);
 }
 // What the compiler makes of <<<...>>>.
 SLOTGRAPH_API __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** args,
