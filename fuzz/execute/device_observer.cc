@@ -27,12 +27,19 @@ at::Tensor as_integers(const at::Tensor& tensor) {
   }
 }
 
-// Of 64-bit integers, which wrap: no order of adding matters. Rows weigh differently.
+// Of 64-bit integers, which wrap: no order of adding matters. Every row and every column has its
+// own weight.
 at::Tensor weighted_sum(const at::Tensor& tensor) {
   at::Tensor sums = as_integers(tensor).to(at::kLong);
-  if (sums.dim() > 1) sums = sums.flatten(1).sum(1);
-  const at::Tensor weights = at::arange(1, sums.numel() + 1, sums.options());
-  return at::mul(sums.view({-1}), weights).sum().view({1});
+  if (sums.dim() > 1) {
+    sums = sums.flatten(1);
+    sums = at::mul(sums, at::arange(1, sums.size(1) + 1, sums.options())).sum(1);
+  }
+  sums = sums.view({-1});
+  constexpr std::int64_t odd =
+      0x1E3779B97F4A7C15;  // row weights are no small multiples of columns'
+  const at::Tensor rows = at::mul(at::arange(1, sums.numel() + 1, sums.options()), odd);
+  return at::mul(sums, at::mul(rows, rows)).sum().view({1});
 }
 
 class DeviceComparer final : public Comparer {

@@ -225,14 +225,16 @@ Record Executor::run(const Case& value) {
     }
     if (!kept_) kept_ = std::make_unique<Prepared>(value, options_);
     kept_->run(value, record);
-    if (!options_.keep_captures) kept_->end(record);
+    if (!options_.keep_captures) {
+      kept_->end(record);
+      kept_.reset();
+    }
   } catch (const std::exception& error) {
     const std::string text = error.what();
     record.findings.push_back(
         {"error", "all", "exception", text.substr(0, text.find("Exception raised from"))});
     kept_.reset();
   }
-  if (!options_.keep_captures) kept_.reset();
   record.verdict = record.findings.empty() ? Verdict::kHolds : Verdict::kViolated;
   return record;
 }

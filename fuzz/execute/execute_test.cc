@@ -84,6 +84,22 @@ TEST_F(Execute, EveryDifferenceIsFound) {
   }
 }
 
+TEST_F(Execute, TheDigestKnowsWhereEachElementIs) {
+  const auto digest_of = [](bool on_device, const at::Tensor& tensor) {
+    const auto truth = make_truth(on_device);
+    truth->observe({}, "output 0", tensor);
+    truth->flush();
+    return truth->digest();
+  };
+  const at::Tensor rows =
+      at::arange(12, at::TensorOptions(at::kCUDA).dtype(at::kFloat)).view({3, 4});
+  for (const bool on_device : {false, true}) {
+    EXPECT_EQ(digest_of(on_device, rows), digest_of(on_device, rows.clone()));
+    EXPECT_NE(digest_of(on_device, rows), digest_of(on_device, rows.flip({0}))) << "other rows";
+    EXPECT_NE(digest_of(on_device, rows), digest_of(on_device, rows.flip({1}))) << "other columns";
+  }
+}
+
 // A tensor that was written between two looks is not taken for the first one.
 TEST_F(Execute, TheTruthKeepsWhatItSawAtEachLook) {
   for (const bool on_device : {false, true}) {

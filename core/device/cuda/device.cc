@@ -51,7 +51,8 @@ void require_device() {
 
 }  // namespace
 
-// The same case has to give the same bits: kernels that add in any order are not used.
+// The same case has to give the same bits: kernels that add in any order are not used where
+// libtorch has others (it warns where it has none).
 void initialise() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -102,7 +103,7 @@ MemoryInfo memory_info() {
   const PlacedMemory::Use use = PlacedMemory::instance().use();
   MemoryInfo info;
   info.total_bytes = std::min(total, use.capacity);
-  info.free_bytes = info.total_bytes - use.segments;
+  info.free_bytes = info.total_bytes - std::min(info.total_bytes, use.segments);
   info.external_bytes = total - free - use.physical;
   return info;
 }
