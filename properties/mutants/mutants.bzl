@@ -1,5 +1,7 @@
 """Planted bugs: each must be caught by a named test of a suite."""
 
+load("//tools:cc.bzl", "cc_binary", "torch_binary")
+
 def mutant(id, bug, source, find, replace, suite, caught_by):
     """One planted bug.
 
@@ -22,15 +24,17 @@ def mutant(id, bug, source, find, replace, suite, caught_by):
         caught_by = caught_by,
     )
 
-def mutants(name, sources, suites, data, mutants):
+def mutants(name, sources, suites, mutants, data = [], torch = False, defines = {}):
     """A test NAME that runs every mutant and wants the named test of its suite to fail.
 
     Args:
       name: of the test
       sources: label of the source file of each short name
       suites: label of the suite of each short name: a library of GoogleTest tests
-      data: files that the suites read
       mutants: what mutant() returns
+      data: files that the suites read
+      torch: whether the sources see torch's headers
+      defines: what a source is compiled with, by its short name
     """
     arguments = []
     binaries = []
@@ -47,12 +51,12 @@ def mutants(name, sources, suites, data, mutants):
             cmd = "$(location :mutate) $< $@ %s %s" % (_quoted(mutant.find), _quoted(mutant.replace)),
             tools = [":mutate"],
         )
-        native.cc_binary(
+        (torch_binary if torch else cc_binary)(
             name = binary,
             testonly = True,
             srcs = [mutated],
-            # NDEBUG: as the sources that need it (//core/graph:write_log).
-            copts = ["-Wno-unused", "-DNDEBUG"],
+            copts = ["-Wno-unused"],
+            local_defines = defines.get(mutant.source, []),
             linkstatic = True,
             deps = [suites[mutant.suite]],
         )
