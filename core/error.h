@@ -8,10 +8,18 @@
 
 namespace slotgraph {
 
-// `[PL04] slot 17, field saved_arena_id: found 3, expected a colour that no live frame has; use …`
+// `[PL04] slot 17, field colour: found 3, expected a colour that no live frame has; use …`
 // The rule id is stable: tests and tools match it, not the text.
 class Error : public std::runtime_error {
  public:
+  // Where the mistake is.
+  enum Kind {
+    kInput,     // in what a person or a file gave: flags, plans, cases, records
+    kFile,      // the system cannot read or write a file
+    kContract,  // in the call: the caller, or the module that it passed, breaks the contract
+    kNoDevice,  // nowhere: there is no device to work on
+    kInternal,  // here
+  };
   struct Parts {
     std::string rule;
     std::string where;
@@ -19,16 +27,19 @@ class Error : public std::runtime_error {
     std::string expected;
     std::string advice;  // what to do; may be empty
   };
-  explicit Error(Parts parts)
+  Error(Kind kind, Parts parts)
       : std::runtime_error("[" + parts.rule + "] " + parts.where + ": found " + parts.found +
                            ", expected " + parts.expected +
                            (parts.advice.empty() ? "" : "; " + parts.advice)),
+        kind_(kind),
         parts_(std::move(parts)) {}
 
+  Kind kind() const { return kind_; }
   const std::string& rule() const { return parts_.rule; }
   const Parts& parts() const { return parts_; }
 
  private:
+  Kind kind_;
   Parts parts_;
 };
 

@@ -1,6 +1,8 @@
-// Exit codes of every slotgraph program. If several apply: 70, 74, 1, 2, 3, 0 in that order.
+// Exit codes of every slotgraph program.
 #ifndef CORE_EXIT_CODE_H_
 #define CORE_EXIT_CODE_H_
+
+#include <initializer_list>
 
 namespace slotgraph {
 
@@ -13,6 +15,15 @@ enum ExitCode {
   kInternal = 70,
   kInputOutput = 74,
 };
+
+// The one to end with if both apply: what makes the others meaningless goes first, and a violation
+// is never hidden by what is not known.
+constexpr ExitCode worse(ExitCode a, ExitCode b) {
+  for (const ExitCode code : {kInternal, kInputOutput, kUsage, kViolated, kUnknown, kStopped}) {
+    if (a == code || b == code) return code;
+  }
+  return kHolds;
+}
 
 }  // namespace slotgraph
 

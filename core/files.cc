@@ -15,7 +15,7 @@ namespace slotgraph {
 namespace {
 
 [[noreturn]] void fail(const std::string& path, int error) {
-  throw Error({"F03", path, std::strerror(error), "a file that can be written",
+  throw Error(Error::kFile, {"F03", path, std::strerror(error), "a file that can be written",
                "choose a folder with space and permission (--out)"});
 }
 

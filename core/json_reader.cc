@@ -22,7 +22,7 @@ std::string read_text(const std::string& path) {
   if (file) text << file.rdbuf();
   if (std::filesystem::is_directory(path)) errno = EISDIR;
   if (!file || file.bad() || std::filesystem::is_directory(path)) {
-    throw Error({"J01", path, fmt::format("an unreadable file ({})", std::strerror(errno)),
+    throw Error(Error::kInput, {"J01", path, fmt::format("an unreadable file ({})", std::strerror(errno)),
                  "a readable JSON file", "check the path and its permissions"});
   }
   return text.str();
@@ -32,8 +32,7 @@ std::string read_text(const std::string& path) {
 
 nlohmann::json parse_json(const std::string& text, const std::string& where) {
   const auto refuse = [&](const std::string& found) {
-    throw Error(
-        {"J02", where, found, "one JSON document", "the file may be truncated: write it again"});
+    throw Error(Error::kInput, {"J02", where, found, "one JSON document", "the file may be truncated: write it again"});
   };
   const auto limit_depth = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
     if (depth > kDeepestJson) refuse(fmt::format("more than {} nested lists", kDeepestJson));
@@ -65,7 +64,7 @@ JsonReader JsonReader::field(const std::string& name) const {
   if (!value_.is_object()) refuse("an object");
   const auto it = value_.find(name);
   if (it == value_.end()) {
-    throw Error({"J03", path_, "no field `" + name + "`", "that field", "add it"});
+    throw Error(Error::kInput, {"J03", path_, "no field `" + name + "`", "that field", "add it"});
   }
   return JsonReader(*it, path_ + "/" + name);
 }
@@ -82,7 +81,7 @@ void JsonReader::allow_only(const std::vector<std::string>& names) const {
   if (!value_.is_object()) refuse("an object");
   for (const auto& [name, ignored] : value_.items()) {
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    throw Error({"J05", path_, "field `" + name + "`",
+    throw Error(Error::kInput, {"J05", path_, "field `" + name + "`",
                  fmt::format("only {}", fmt::join(names, ", ")), "remove it"});
   }
 }
@@ -90,7 +89,7 @@ void JsonReader::allow_only(const std::vector<std::string>& names) const {
 void JsonReader::refuse(const std::string& expected) const {
   std::string found = value_.dump();
   if (found.size() > 60) found = found.substr(0, 57) + "...";
-  throw Error({"J04", path_, found, expected, "correct the value"});
+  throw Error(Error::kInput, {"J04", path_, found, expected, "correct the value"});
 }
 
 std::int64_t JsonReader::integer(std::int64_t low, std::int64_t high) const {

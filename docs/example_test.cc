@@ -6,7 +6,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include "core/device/device.h"
-#include "core/graph/callables.h"
+#include "core/graph/graph_callables.h"
 #include "core/order/pipeline_order.h"
 #include "core/plan/planner.h"
 
@@ -36,7 +36,7 @@ TEST(Library, Example) {
   // One sample for each branch: a variant of CP size c has 32 / c tokens.
   std::vector<Inputs> samples;
   for (std::size_t branch = 0; branch < plan.slots.size(); ++branch) {
-    const int variant = plan.slots[branch].warmup_alias_group;
+    const int variant = plan.variant_of(branch);
     const at::Tensor x = at::ones({32 / plan.cp_sizes[variant], 16}, at::kCUDA);
     samples.push_back({{x.requires_grad_(true)}, {}});
   }

@@ -14,9 +14,9 @@ constexpr std::ptrdiff_t kRowBytes = kHidden * static_cast<std::ptrdiff_t>(sizeo
 
 class Experiment {
  public:
-  Experiment(const NamedMode& mode, Rows& rows)
-      : eager_(mode.mode == Mode::kEager), slots_(is_slot_mode(mode.mode)), rows_(rows) {
-    set_ = rig_.capture(mode.mode);
+  Experiment(Mode mode, Rows& rows)
+      : eager_(mode == Mode::kEager), slots_(is_slot_mode(mode)), rows_(rows) {
+    set_ = rig_.capture(mode);
   }
 
   void values_and_gradients() {
@@ -118,18 +118,18 @@ class Experiment {
 };
 
 std::vector<Row> run() {
-  std::vector<NamedMode> modes{{Mode::kEager, "eager"}};
-  modes.insert(modes.end(), graph_modes().begin(), graph_modes().end());
+  std::vector<Mode> modes{Mode::kEager};
+  for (const Mode mode : graph_modes()) modes.push_back(mode);
   std::vector<Row> result;
-  for (const NamedMode& mode : modes) {
-    Rows rows(result, mode.name);
+  for (const Mode mode : modes) {
+    Rows rows(result, to_string(mode));
     rows.attempt("the probe's module runs", [&] {
       Experiment experiment(mode, rows);
       experiment.addresses();
       experiment.values_and_gradients();
       experiment.writes();
     });
-    if (mode.mode != Mode::kEager) probe_refusals(mode, rows);
+    if (mode != Mode::kEager) probe_refusals(mode, rows);
   }
   return result;
 }

@@ -38,7 +38,7 @@ Tensors alias_gradients(const Tensors& outputs, const Tensors& wanted,
                         const std::vector<int>& through, bool explicit_zeros);
 
 // Tensors that a slot graph cannot hold: which rule refuses them, and what that leaves behind.
-void probe_refusals(const NamedMode& mode, Rows& rows);
+void probe_refusals(Mode mode, Rows& rows);
 
 }  // namespace slotgraph::probes
 

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "core/device/device.h"
-#include "core/error.h"
 #include "core/exit_code.h"
 #include "core/files.h"
 #include "core/graph/calling_thread.h"
+#include "core/program.h"
 #include "probes/probe.h"
 
 namespace slotgraph::probes {
@@ -66,13 +66,13 @@ std::string near_names(const std::string& typed) {
   return text.empty() ? "see `bazel run //probes -- list`" : "did you mean: " + text + "?";
 }
 
-Verdict run_probe(const Probe& probe, const std::string& folder) {
+ExitCode run_probe(const Probe& probe, const std::string& folder) {
   const std::vector<Row> rows = probe.run();
   fmt::print("{}", table(probe, rows));
   const std::string path = folder + "/" + probe.name + ".jsonl";
   write_file(path, records(probe, rows));
   fmt::print("records: {}\n\n", path);
-  return verdict_of(rows);
+  return exit_code_of(count(rows));
 }
 
 int run(int argc, char** argv) {
@@ -101,26 +101,16 @@ int run(int argc, char** argv) {
   // accounted for when they return.
   const c10::cuda::CUDAStreamGuard stream(c10::cuda::getStreamFromPool());
   const CallingThreadGuard calling_thread;
-  bool violated = false, unknown = false;
+  ExitCode code = kHolds;
   for (const Probe& probe : chosen) {
-    const Verdict verdict = run_probe(probe, from_caller(out));
-    violated = violated || verdict == Verdict::kViolated;
-    unknown = unknown || verdict == Verdict::kUnknown;
+    code = worse(code, run_probe(probe, from_caller(out)));
   }
-  return violated ? kViolated : unknown ? kUnknown : kHolds;
+  return code;
 }
 
 }  // namespace
 }  // namespace slotgraph::probes
 
 int main(int argc, char** argv) {
-  try {
-    return slotgraph::probes::run(argc, argv);
-  } catch (const slotgraph::Error& error) {
-    fmt::print(stderr, "probes: {}\n", error.what());
-    return error.rule() == "F03" ? slotgraph::kInputOutput : slotgraph::kInternal;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "probes: internal error: {}\n", error.what());
-    return slotgraph::kInternal;
-  }
+  return slotgraph::run_program("probes", argc, argv, slotgraph::probes::run);
 }

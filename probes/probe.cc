@@ -32,13 +32,10 @@ void Rows::attempt(const std::string& question, const std::function<void()>& par
   }
 }
 
-Verdict verdict_of(const std::vector<Row>& rows) {
-  const auto any = [&](Verdict verdict) {
-    return std::any_of(rows.begin(), rows.end(),
-                       [&](const Row& row) { return row.verdict == verdict; });
-  };
-  if (any(Verdict::kViolated)) return Verdict::kViolated;
-  return rows.empty() || any(Verdict::kUnknown) ? Verdict::kUnknown : Verdict::kHolds;
+VerdictCounts count(const std::vector<Row>& rows) {
+  VerdictCounts counts;
+  for (const Row& row : rows) counts.add(row.verdict);
+  return counts;
 }
 
 std::string table(const Probe& probe, const std::vector<Row>& rows) {
@@ -57,13 +54,8 @@ std::string table(const Probe& probe, const std::vector<Row>& rows) {
       text += fmt::format("{:<{}}  ", line[i], widths[i]);
     text += line.back() + "\n";
   }
-  const auto count = [&](Verdict verdict) {
-    return std::count_if(rows.begin(), rows.end(),
-                         [&](const Row& row) { return row.verdict == verdict; });
-  };
-  return text + fmt::format("\n{}: {} rows, {} hold, {} violated, {} unknown\n", probe.name,
-                            rows.size(), count(Verdict::kHolds), count(Verdict::kViolated),
-                            count(Verdict::kUnknown));
+  return text +
+         fmt::format("\n{}: {} rows, {}\n", probe.name, rows.size(), to_string(count(rows)));
 }
 
 std::string records(const Probe& probe, const std::vector<Row>& rows) {

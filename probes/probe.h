@@ -52,7 +52,7 @@ class Rows {
   std::string execution_;
 };
 
-Verdict verdict_of(const std::vector<Row>& rows);
+VerdictCounts count(const std::vector<Row>& rows);
 // An aligned table with a headline and the number of each verdict.
 std::string table(const Probe& probe, const std::vector<Row>& rows);
 

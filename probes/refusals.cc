@@ -118,7 +118,7 @@ void leave_traces(AliasRig& rig) {
 
 }  // namespace
 
-void probe_refusals(const NamedMode& mode, Rows& rows) {
+void probe_refusals(Mode mode, Rows& rows) {
   for (const Refusal& refusal : refusals()) {
     AliasRig rig;
     try {
@@ -130,7 +130,7 @@ void probe_refusals(const NamedMode& mode, Rows& rows) {
     leave_traces(rig);
     rows.attempt(refusal.what, [&] {
       const ProcessState before(rig);
-      const std::string found = rule_of([&] { rig.capture(mode.mode); });
+      const std::string found = rule_of([&] { rig.capture(mode); });
       rows.expect(refusal.what, found, refusal.rule);
       rows.expect(refusal.what + ": process state", before.changes(ProcessState(rig)), "untouched");
     });
@@ -140,7 +140,7 @@ void probe_refusals(const NamedMode& mode, Rows& rows) {
     AliasRig rig;
     leave_traces(rig);
     const ProcessState before(rig);
-    rig.capture(mode.mode).reset();
+    rig.capture(mode).reset();
     rows.expect("a capture after all refusals, and process state",
                 before.changes(ProcessState(rig)), "untouched");
   });

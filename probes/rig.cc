@@ -22,27 +22,12 @@ Plan plan_of(int pipeline_size, int ring, int variants) {
   request.ring_length = ring;
   Plan plan = make_plan(request);
   // No two backwards share a place for what they return, so that any order of them is allowed.
-  for (int s = 0; s < ring; ++s) plan.user_grad_colours[0][s] = s;
-  for (Slot& slot : plan.slots) slot.user_grad_arena_id = slot.physical_slot;
+  for (int s = 0; s < ring; ++s) plan.gradient_colours[0][s] = s;
+  for (Slot& slot : plan.slots) slot.gradient_colour = slot.physical_slot;
   return plan;
 }
 
 }  // namespace
-
-const std::vector<NamedMode>& slot_modes() {
-  static const std::vector<NamedMode> modes{
-      {Mode::kPlacement, "placement"}, {Mode::kArena, "arena"}, {Mode::kCheckpoint, "checkpoint"}};
-  return modes;
-}
-
-const std::vector<NamedMode>& graph_modes() {
-  static const std::vector<NamedMode> modes = [] {
-    std::vector<NamedMode> all{{Mode::kNative, "native"}};
-    all.insert(all.end(), slot_modes().begin(), slot_modes().end());
-    return all;
-  }();
-  return modes;
-}
 
 Plan frames_in_flight_together(int frames, int variants) {
   return plan_of(frames, frames, variants);

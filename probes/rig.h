@@ -8,18 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/callables.h"
+#include "core/graph/graph_callables.h"
 
 namespace slotgraph::probes {
 
 inline constexpr std::int64_t kHidden = 8;
-
-struct NamedMode {
-  Mode mode;
-  std::string name;
-};
-const std::vector<NamedMode>& slot_modes();
-const std::vector<NamedMode>& graph_modes();  // native, then the slot modes
 
 // One layer and `frames` frames that are all live together, each with a colour of its own: rank 0
 // of a pipeline of that many ranks.

@@ -36,13 +36,13 @@ bool all_equal(const Tensors& places) {
   return equal;
 }
 
-void colours(int count, const NamedMode& mode, Rows& rows) {
+void colours(int count, Mode mode, Rows& rows) {
   const std::string question = fmt::format("{} colours, one sample: ", count);
   rows.attempt(question + "captured and run", [&] {
     const at::Tensor sample = leaf(StagingRig::kRows, 5);
     const std::string before = bytes_of(sample);
     const StagingRig rig(frames_in_flight_together(count), {sample});
-    const auto set = rig.capture(mode.mode);
+    const auto set = rig.capture(mode);
     const std::string captured = bytes_of(sample);
     const Tensors places = places_of(*set, rig);
     int callers = 0;
@@ -62,11 +62,11 @@ void colours(int count, const NamedMode& mode, Rows& rows) {
   });
 }
 
-void one_colour(const NamedMode& mode, Rows& rows) {
+void one_colour(Mode mode, Rows& rows) {
   const at::Tensor sample = leaf(StagingRig::kRows, 5);
   rows.attempt("one colour, three frames in turn: captured and run", [&] {
     const StagingRig rig(frames_one_after_another(3), {sample});
-    const auto set = rig.capture(mode.mode);
+    const auto set = rig.capture(mode);
     rows.expect("one colour, three frames in turn: one static place",
                 all_equal(places_of(*set, rig)));
     int right = 0;
@@ -81,7 +81,7 @@ void one_colour(const NamedMode& mode, Rows& rows) {
   });
   rows.attempt("two variants of two frames: captured", [&] {
     const StagingRig rig(frames_in_flight_together(2, 2), {sample});
-    const auto set = rig.capture(mode.mode);
+    const auto set = rig.capture(mode);
     const Tensors places = places_of(*set, rig);
     rows.expect("two variants of two frames: one place for each frame",
                 all_equal({places[0], places[2]}) && all_equal({places[1], places[3]}) &&
@@ -90,10 +90,10 @@ void one_colour(const NamedMode& mode, Rows& rows) {
 }
 
 // A copy into a static place raises the version that all its aliases have in common.
-void static_places(const NamedMode& mode, Rows& rows) {
+void static_places(Mode mode, Rows& rows) {
   rows.attempt("inputs written to their static places: captured and run", [&] {
     const StagingRig rig(frames_in_flight_together(2), {leaf(StagingRig::kRows, 5)});
-    const auto set = rig.capture(mode.mode);
+    const auto set = rig.capture(mode);
     std::vector<Flight> flights;
     Tensors data;
     std::int64_t copies = 0;
@@ -127,8 +127,8 @@ void static_places(const NamedMode& mode, Rows& rows) {
 
 std::vector<Row> run() {
   std::vector<Row> result;
-  for (const NamedMode& mode : slot_modes()) {
-    Rows rows(result, mode.name);
+  for (const Mode mode : slot_modes()) {
+    Rows rows(result, to_string(mode));
     for (int count = 2; count <= kMostColours; ++count) colours(count, mode, rows);
     one_colour(mode, rows);
     probe_staged_aliases(mode, rows);

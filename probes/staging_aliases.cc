@@ -13,9 +13,9 @@ struct Way {
 };
 
 // Captures, and compares places and results of two frames that are live together.
-void run_aliased(const NamedMode& mode, const StagingRig& rig, const Way& way,
+void run_aliased(Mode mode, const StagingRig& rig, const Way& way,
                  const std::string& question, Rows& rows) {
-  const auto set = rig.capture(mode.mode);
+  const auto set = rig.capture(mode);
   for (int frame = 0; frame < 2; ++frame) {
     const Tensors places = set->at(frame).static_inputs();
     rows.expect(question + fmt::format("bytes between the places of frame {}", frame),
@@ -30,7 +30,7 @@ void run_aliased(const NamedMode& mode, const StagingRig& rig, const Way& way,
 
 }  // namespace
 
-void probe_staged_aliases(const NamedMode& mode, Rows& rows) {
+void probe_staged_aliases(Mode mode, Rows& rows) {
   const std::ptrdiff_t row = kHidden * static_cast<std::ptrdiff_t>(sizeof(float));
   const std::vector<Way> ways{
       {"(a, a)", 0,
@@ -59,12 +59,12 @@ void probe_staged_aliases(const NamedMode& mode, Rows& rows) {
   // (runtime.md 4.2, L01). Placement gives every frame places of its own.
   for (const Way& way : ways) {
     const std::string question = "samples " + way.name + ", one tensor for two colours: ";
-    const bool placed = mode.mode == Mode::kPlacement;
+    const bool placed = mode == Mode::kPlacement;
     rows.attempt(question + "captured and run", [&] {
       const at::Tensor sample = leaf(StagingRig::kRows, 5);
       const std::string before = bytes_of(sample);
       StagingRig rig(frames_in_flight_together(2), way.arguments(sample));
-      const std::string found = rule_of([&] { rig.capture(mode.mode); });
+      const std::string found = rule_of([&] { rig.capture(mode); });
       rows.expect(question + "refused by", found, std::string(placed ? "accepted" : "L01"));
       rows.expect(question + "the caller's tensor is unchanged", bytes_of(sample) == before);
       if (placed) run_aliased(mode, rig, way, question, rows);

@@ -48,7 +48,7 @@ int right_flights(CallableSet& set, const StagingRig& rig, const Arguments& argu
                   bool reversed);
 
 // Inputs that alias each other inside a frame.
-void probe_staged_aliases(const NamedMode& mode, Rows& rows);
+void probe_staged_aliases(Mode mode, Rows& rows);
 
 }  // namespace slotgraph::probes
 

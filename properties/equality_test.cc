@@ -48,7 +48,7 @@ TEST(Equality, SubsetsOfGradientsAndAliasedInputsHold) {
   for (const BlockKind& kind : blocks()) {
     fuzz::Case value = uniform_case("p2-l2-k2.r0", kind.name, "fp32");
     value.partial_backward = true;
-    value.modes = {"placement", "arena", "checkpoint"};
+    value.modes = slot_modes();
     for (fuzz::LayerCase& layer : value.layers) {
       layer.trainable = "alternate";
       layer.aliased_inputs = true;

@@ -76,7 +76,7 @@ std::string allowed(const std::vector<Flight>& flights, const std::vector<int>& 
 }
 
 TEST_F(Exploration, EveryOrderOfThreeFlightsIsRightOrRefused) {
-  for (const Mode mode : testing::kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     Rig rig;
     const auto set = rig.capture(mode);
     int right = 0, refused = 0;
@@ -101,7 +101,7 @@ TEST_F(Exploration, EveryOrderOfThreeFlightsIsRightOrRefused) {
 
 // The guard comes before any copy.
 TEST_F(Exploration, ARefusedForwardHasCopiedNothing) {
-  for (const Mode mode : testing::kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     Rig rig;
     const auto set = rig.capture(mode);
     const Tensors out = set->at(0).forward(rig.samples[0]);
@@ -118,7 +118,7 @@ TEST_F(Exploration, FiveHundredCapturesAndThenANewPool) {
     c10::cuda::CUDACachingAllocator::emptyCache();
     return device::memory_info().free_bytes;
   };
-  for (const Mode mode : testing::kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     std::size_t first = 0;
     for (int i = 0; i < 167; ++i) {
       Rig rig;
@@ -168,7 +168,7 @@ TEST_F(Exploration, PyTorchsArrangementBreaksWhenRingSlotsWrap) {
     return different;
   };
   EXPECT_GT(differing(Mode::kPerVariant), 0);
-  for (const Mode mode : {Mode::kNative, Mode::kPlacement, Mode::kArena, Mode::kCheckpoint})
+  for (const Mode mode : graph_modes())
     EXPECT_EQ(differing(mode), 0) << static_cast<int>(mode);
 }
 

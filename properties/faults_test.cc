@@ -20,7 +20,7 @@ std::string refusal(const GraphModule& module, Mode mode) {
 // C-03, C-04: what is saved of a parameter or a buffer stays where it is. Nothing of its size lies
 // in an arena or is copied, and a backward reads what it holds by then.
 TEST_F(Faults, SavedParametersAndBuffersAreNotCopied) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     for (const bool parameter : {true, false}) {
       SCOPED_TRACE(parameter ? "parameter" : "buffer");
       const auto module = std::make_shared<torch::nn::Module>("state");
@@ -52,7 +52,7 @@ TEST_F(Faults, SavedParametersAndBuffersAreNotCopied) {
 
 // C-06: storages without bytes all have address 0, which is no identity.
 TEST_F(Faults, EmptyParametersAndSavesAreNotOneStorage) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     const auto module = std::make_shared<torch::nn::Module>("empty");
     const at::Tensor empty = module->register_parameter("empty", ramp({0}));
     const at::Tensor weight = module->register_parameter("weight", ramp({4, 4}));
@@ -80,7 +80,7 @@ TEST_F(Faults, SavesThatAlternateAreRefused) {
 
 // C-13: another parameter is used every second time; their number is the same.
 TEST_F(Faults, ParametersUsedInTurnAreRefused) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     const auto module = std::make_shared<torch::nn::Module>("turns");
     const Tensors weights{module->register_parameter("even", ramp({4, 4})),
                           module->register_parameter("odd", ramp({4, 4}))};
@@ -107,7 +107,7 @@ TEST_F(Faults, InputsOfAllVariantsShareOnePlace) {
                   });
     return net.capture(mode)->memory().live_bytes;
   };
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     const std::size_t extra = mode == Mode::kPlacement ? 0 : 1024 * sizeof(float);
     EXPECT_EQ(live_bytes(mode, 1024), live_bytes(mode, 2048) + extra) << static_cast<int>(mode);
   }
@@ -115,7 +115,7 @@ TEST_F(Faults, InputsOfAllVariantsShareOnePlace) {
 
 // J-07: the captured gradient is the incoming one itself, or a view of it.
 TEST_F(Faults, GradientsThatAreTheIncomingOneAreCopied) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     Replay replay(net_of(unary([](const at::Tensor& x) { return x + 0; })), mode);
     replay.run({1, -1, 2, -2});
     Replay view(net_of(unary([](const at::Tensor& x) { return x.transpose(0, 1) + 0; })), mode);
@@ -126,7 +126,7 @@ TEST_F(Faults, GradientsThatAreTheIncomingOneAreCopied) {
 // J-18: static places, those of incoming gradients too, lie in the pools of the call and exist
 // before a capture begins: a call leaves nothing anywhere else.
 TEST_F(Faults, ACallTakesNoMemoryOutsideItsPools) {
-  for (const Mode mode : {Mode::kPlacement, Mode::kArena, Mode::kCheckpoint, Mode::kNative}) {
+  for (const Mode mode : graph_modes()) {
     const Net net(distinct_plan({1}, 2, {1, 1, -1, -1}),
                   {unary([](const at::Tensor& x) { return x * x; })},
                   [](int) { return ones({4096}); });
@@ -140,7 +140,7 @@ TEST_F(Faults, ACallTakesNoMemoryOutsideItsPools) {
 
 // the address is the static input's, the strides are not.
 TEST_F(Faults, ATransposedViewOfTheStaticInputIsCopied) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     const Net net = net_of(unary([](const at::Tensor& x) { return x * 2; }));
     const auto set = net.capture(mode);
     const at::Tensor place = set->at(0).static_inputs()[0].detach();
@@ -153,7 +153,7 @@ TEST_F(Faults, ATransposedViewOfTheStaticInputIsCopied) {
 
 // an incoming gradient that is missing counts as zeros, not as those of the last backward.
 TEST_F(Faults, MissingIncomingGradientsAreZeros) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     const Net net = net_of(stateless([](at::TensorList in, const NamedTensors&) -> Tensors {
       return {in[0] * in[0], at::sin(in[0])};
     }));
@@ -168,7 +168,7 @@ TEST_F(Faults, MissingIncomingGradientsAreZeros) {
 
 // named inputs of equal sizes in another order than at the capture.
 TEST_F(Faults, NamedInputsAreFoundByName) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     Net net = net_of(stateless([](at::TensorList in, const NamedTensors& named) -> Tensors {
       return {in[0] * named[0].second - named[1].second};
     }));
@@ -183,7 +183,7 @@ TEST_F(Faults, NamedInputsAreFoundByName) {
 
 // a module in another mode than at the capture runs eagerly.
 TEST_F(Faults, AModuleThatNoLongerTrainsRunsEagerly) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     const auto module = std::make_shared<torch::nn::Module>("mode");
     const Net net = net_of({module, [=](at::TensorList in, const NamedTensors&) {
                               return Tensors{in[0] * (module->is_training() ? 2 : 3)};
@@ -199,7 +199,7 @@ TEST_F(Faults, AModuleThatNoLongerTrainsRunsEagerly) {
 // eager would refuse the backward, if the frame had saved the output. Nobody can tell by
 // then, so the contract forbids the write, and checking mode finds it.
 TEST_F(Faults, AnOutputThatIsWrittenBeforeItsBackwardIsFoundByChecking) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     const Net net = net_of(unary([](const at::Tensor& x) { return at::tanh(x); }));
     const auto set = net.capture(mode, {.checking = true});
     const at::Tensor x = ramp({4, 4}).requires_grad_(true);
@@ -229,7 +229,7 @@ at::Tensor keeping(const at::Tensor& x) {
 // backward is captured, are owned by checkpoints alone, and are needed until the last switch of the
 // event.
 TEST_F(Faults, OriginalsThatAutogradKeepsAreOwnedUntilTheLastSwitch) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     Replay replay({distinct_plan({1}, 3, {1, 1, -1, -1}),
                    {unary(keeping)},
                    [](int) {

@@ -45,7 +45,7 @@ std::pair<int, int> differing(const std::string& block, Mode mode) {
   for (int l = 0; l < kLayers; ++l)
     layers.push_back(find_block(block).make({kHidden, at::kFloat}, 1 + l));
   std::vector<Inputs> samples;
-  const auto tokens = [&](int branch) { return 256 / plan.cp_sizes[branch / plan.frames()]; };
+  const auto tokens = [&](int branch) { return 256 / plan.cp_sizes[plan.variant_of(branch)]; };
   for (int v = 0; v < plan.variants(); ++v)
     modules.insert(modules.end(), layers.begin(), layers.end());
   for (int branch = 0; branch < static_cast<int>(plan.slots.size()); ++branch) {
@@ -57,7 +57,7 @@ std::pair<int, int> differing(const std::string& block, Mode mode) {
   const auto set = graph_callables(modules, samples, plan.base_order, plan, {.mode = mode});
   int different = 0, compared = 0;
   for (int branch = 0; branch < static_cast<int>(plan.slots.size()); ++branch) {
-    const GraphModule& module = modules[plan.slots[branch].warmup_alias_group];
+    const GraphModule& module = modules[plan.module_of(branch)];
     const auto values = [&](std::uint64_t purpose) {
       return integer_values({tokens(branch), kHidden}, at::kFloat,
                             mix({static_cast<std::uint64_t>(branch), purpose}))
@@ -79,7 +79,7 @@ struct FramesAlone : testing::DeviceTest {};
 
 TEST_F(FramesAlone, VariantsOfDifferentSizesAreRightInEveryMode) {
   for (const char* block : {"mlp", "attention"}) {
-    for (const Mode mode : {Mode::kNative, Mode::kPlacement, Mode::kArena, Mode::kCheckpoint}) {
+    for (const Mode mode : graph_modes()) {
       const auto [different, compared] = differing(block, mode);
       EXPECT_EQ(different, 0) << block << " mode " << static_cast<int>(mode);
       EXPECT_GE(compared, 192);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/device/device.h"
-#include "core/graph/callables.h"
+#include "core/graph/graph_callables.h"
 #include "core/models/blocks.h"
 #include "core/models/values.h"
 #include "core/plan/planner.h"

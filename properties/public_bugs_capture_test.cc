@@ -90,7 +90,7 @@ class Fault {
 // stays behind, and the same capture works once there is memory.
 // https://github.com/pytorch/pytorch/pull/76247
 TEST_F(PublicBugs, OutOfMemoryAtAnySegmentIsSaidAndTheSameCaptureWorksAfterIt) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     bool failed = true;
     int failures = 0;
     for (std::uint64_t nth = 1; failed; ++nth) {
@@ -116,7 +116,7 @@ TEST_F(PublicBugs, OutOfMemoryAtAnySegmentIsSaidAndTheSameCaptureWorksAfterIt) {
 // 32: the memory of a capture that failed is never returned. Here all of it comes back to the
 // device, wherever the module throws. https://github.com/pytorch/pytorch/pull/190348
 TEST_F(PublicBugs, AFailedCaptureReturnsItsMemoryToTheDevice) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     for (int fail_at = 0; fail_at < kCalls; ++fail_at) {
       const std::size_t before = free_bytes();
       {
@@ -135,7 +135,7 @@ TEST_F(PublicBugs, AFailedCaptureReturnsItsMemoryToTheDevice) {
 // errors elsewhere. The first cause surfaces, once, and the next capture works.
 // https://github.com/pytorch/pytorch/pull/190308 https://github.com/NVIDIA/cuopt/issues/1758
 TEST_F(PublicBugs, AnErrorOfACaptureCallSurfacesOnceWithItsCause) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     for (const char* const call :
          {"cudaStreamBeginCapture", "cudaStreamEndCapture", "cudaGraphInstantiate"}) {
       for (const cudaError_t code :
@@ -169,7 +169,7 @@ TEST_F(PublicBugs, RandomNumbersGoOnAfterACaptureThatFailedAnywhere) {
   at::Generator generator = device::generator();
   generator.set_current_seed(3);
   const at::Tensor expected = draw();
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     for (int fail_at = 0; fail_at < kCalls; ++fail_at) {
       Rig rig([&](int call) {
         draw();
@@ -185,7 +185,7 @@ TEST_F(PublicBugs, RandomNumbersGoOnAfterACaptureThatFailedAnywhere) {
 // 53: generators that the options do not name are refused, and nothing is left behind.
 // https://github.com/pytorch/pytorch/issues/91950
 TEST_F(PublicBugs, AGeneratorThatIsNoOptionIsRefused) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     for (const bool named : {false, true}) {
       const at::Generator known = device::generator().clone(), other = device::generator().clone();
       Rig rig([&](int) {
@@ -206,7 +206,7 @@ TEST_F(PublicBugs, AGeneratorThatIsNoOptionIsRefused) {
 // scopes open. https://github.com/pytorch/pytorch/issues/159674
 TEST_F(PublicBugs, CachedMemoryIsThereForACapture) {
   constexpr std::size_t kMiB = 1 << 20;
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     const Net net(distinct_plan({1}, 2, {1, -1}),
                   {unary([](const at::Tensor& x) { return at::tanh(x) * x; })},
                   [](int) { return ones({4 << 20}); });
@@ -234,7 +234,7 @@ TEST_F(PublicBugs, CachedMemoryIsThereForACapture) {
 // and is refused. https://github.com/pytorch/pytorch/pull/99985
 // https://github.com/pytorch/pytorch/pull/175276 https://github.com/ROCm/aiter/pull/5393
 TEST_F(PublicBugs, AWorkspaceIsMadeInTheFirstRunOrRefused) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     for (const int born : {0, kFirstCapture, kFirstCapture + 1, kFirstCapture + 2, kCalls - 1}) {
       const std::size_t before = allocated();
       {
@@ -263,7 +263,7 @@ TEST_F(PublicBugs, AWorkspaceIsMadeInTheFirstRunOrRefused) {
 // 13: state that forward replaces by a fresh tensor would lie in the pool and be lost.
 // https://github.com/pytorch/pytorch/issues/183313
 TEST_F(PublicBugs, StateThatForwardRebindsIsRefused) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     for (const bool parameter : {true, false}) {
       for (const int at_call : {0, 5, kFirstCapture, kCalls - 1}) {
         Rig rig;
@@ -293,7 +293,7 @@ TEST_F(PublicBugs, AllocationsOfOtherThreadsStayOutOfThePools) {
     return at::empty({64}, at::kCUDA);
   };
   const at::Tensor keeps_a_segment_cached = allocate();
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     Rig quiet;
     const MemoryUse expected = quiet.capture(mode)->memory();
     Tensors background;
@@ -333,7 +333,7 @@ TEST_F(PublicBugs, HistoryOnTheDefaultStreamStaysOutOfACapture) {
                             [](const at::Tensor& leaf) {
                               return leaf.view({-1}).view({-1, 8});
                             }};
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     for (const Sample& sample : samples) {
       for (const bool gradient_of_weight : {true, false}) {
         const auto module = std::make_shared<torch::nn::Module>("history");
@@ -399,7 +399,7 @@ TEST_F(PublicBugs, RecomputationMayNotSetTheGeneratorInACapture) {
         });
   };
   at::Generator generator = device::generator();
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     generator.set_current_seed(9);
     const at::Tensor state = generator.get_state();
     const std::string error = error_of([&] { net_of(false).capture(mode); });
@@ -433,7 +433,7 @@ TEST_F(PublicBugs, AllocatorSettingsChangeNeitherCallsNorMemory) {
     }
   };
   const std::string plain = "expandable_segments:False,max_split_size_mb:1000000";
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     std::vector<std::string> expected;
     MemoryUse expected_use;
     for (const std::string& settings :
@@ -468,7 +468,7 @@ TEST_F(PublicBugs, AllocatorSettingsChangeNeitherCallsNorMemory) {
 // K11: graphs and pools that die while another call captures. The runtime gives nothing back to the
 // device then; a module that empties the cache itself spoils the capture, which is undone.
 TEST_F(PublicBugs, AnotherSetDiesWhileACallCaptures) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     for (const bool empty : {false, true}) {
       for (const int at_call : {kFirstCapture, kCalls - 1}) {
         Rig first;

@@ -29,7 +29,7 @@ Net two_variants(const GraphModule& module) {
 // module state, and tensors without bytes, outlive the frame untouched.
 // https://github.com/pytorch/pytorch/pull/188755
 TEST_F(PublicBugs, OutputsOutsideThePoolsAreNeverPoisoned) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     const auto module = std::make_shared<torch::nn::Module>("static");
     const at::Tensor buffer = module->register_buffer("buffer", ramp({9, 8}));
     const Net net = two_variants({module, [=](at::TensorList in, const NamedTensors&) -> Tensors {
@@ -53,7 +53,7 @@ TEST_F(PublicBugs, OutputsOutsideThePoolsAreNeverPoisoned) {
 
 // 14: other memory, which nobody may replay into, is refused or copied.
 TEST_F(PublicBugs, OutputsInForeignMemoryAreRefusedOrCopied) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     const at::Tensor foreign = ramp({4, 8}, 3);
     const at::Tensor blob = at::from_blob(foreign.data_ptr(), {4, 8}, at::TensorOptions(at::kCUDA));
     for (const at::Tensor& elsewhere : {foreign, blob, foreign.narrow(0, 1, 2)}) {
@@ -84,7 +84,7 @@ TEST_F(PublicBugs, OutputsOnTheCpuAreRefusedOrConstant) {
       [](const at::Tensor& x) { return x.cpu(); },
       [](const at::Tensor& x) { return x.cpu() * 2; },
   };
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     for (const auto& output : differentiable) {
       const Net net =
           two_variants(stateless([&](at::TensorList in, const NamedTensors&) -> Tensors {
@@ -145,7 +145,7 @@ TEST_F(PublicBugs, EverythingComesBackInEveryOrderOfDeath) {
     caching::emptyCache();
     return device::memory_info().free_bytes;
   };
-  for (const Mode mode : {Mode::kNative, Mode::kPlacement, Mode::kArena, Mode::kCheckpoint}) {
+  for (const Mode mode : graph_modes()) {
     std::vector<int> order{0, 1, 2, 3, 4};
     do {
       const std::size_t before = free_bytes();
@@ -167,7 +167,7 @@ TEST_F(PublicBugs, AProcessMayEndWithEverythingAlive) {
     kept->drop(first);
     std::exit(0);
   };
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     for (const int first : {-1, 0, 2})
       EXPECT_EXIT(end(mode, first), ::testing::ExitedWithCode(0), "");
   }

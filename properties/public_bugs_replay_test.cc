@@ -58,7 +58,7 @@ bool inside(const std::vector<Region>& regions, const at::Tensor& tensor) {
 // https://github.com/pytorch/pytorch/issues/169545 https://github.com/pytorch/pytorch/issues/96693
 // https://github.com/NVIDIA/TransformerEngine/pull/869
 TEST_F(PublicBugs, GradientsAccumulateOutsideThePools) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     for (const bool preset : {true, false}) {
       const Net net = two_variants(linear());
       const Tensors parameters = parameters_of(net.modules[0]);
@@ -91,7 +91,7 @@ TEST_F(PublicBugs, GradientsAccumulateOutsideThePools) {
 // https://github.com/pytorch/pytorch/issues/105169 https://github.com/pytorch/pytorch/pull/166975
 TEST_F(PublicBugs, OutputsThatAreKeptTooLongAreErrors) {
   const GraphModule module = linear();
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     std::vector<int> order{0, 1, 2};
     do {
       const Net net(distinct_plan({1}, 3, {1, -1}), {module}, [](int branch) {
@@ -133,7 +133,7 @@ TEST_F(PublicBugs, InputsMayBeOutputs) {
       },
   };
   enum class Same { kNone, kOthers, kLeading };  // which inputs are one tensor
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     for (std::size_t i = 0; i < std::size(bodies); ++i) {
       for (const Same same : {Same::kNone, Same::kOthers, Same::kLeading}) {
         SCOPED_TRACE(std::to_string(static_cast<int>(mode)) + " " + std::to_string(i));
@@ -164,7 +164,7 @@ TEST_F(PublicBugs, InputsMayBeOutputs) {
 // another part of the program. https://github.com/pytorch/pytorch/pull/126914
 // https://github.com/NVIDIA/Megatron-LM/pull/2572
 TEST_F(PublicBugs, AHookOnAnOutputFiresOnceForItsOwnReplay) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     const Net net = two_variants(linear());
     const auto set = net.capture(mode);
     std::vector<int> fired;
@@ -187,7 +187,7 @@ TEST_F(PublicBugs, AHookOnAnOutputFiresOnceForItsOwnReplay) {
 // 49: what an eager piece between two graphs saves is not static.
 // https://github.com/pytorch/pytorch/pull/176620
 TEST_F(PublicBugs, AnEagerPieceBetweenTwoGraphsSavesWhatItNeeds) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     for (const bool ring : {false, true}) {
       // Parameters of their own, since each graph sums its gradients before autograd does.
       const std::vector<GraphModule> modules{linear(), linear()};
@@ -235,7 +235,7 @@ TEST_F(PublicBugs, AnEagerPieceBetweenTwoGraphsSavesWhatItNeeds) {
 // forward holds; what forward only points at is read wherever it was, by graphs of any kind.
 // https://github.com/pytorch/pytorch/pull/174649
 TEST_F(PublicBugs, ASetKeepsWhatItsModulesHold) {
-  for (const Mode mode : {Mode::kNative, Mode::kPlacement, Mode::kArena, Mode::kCheckpoint}) {
+  for (const Mode mode : graph_modes()) {
     for (const bool held : {true, false}) {
       at::Tensor constant = ramp({3, 8}, 5).narrow(0, 1, 1);
       const at::Tensor pointed =
@@ -265,7 +265,7 @@ TEST_F(PublicBugs, ReplaysOnTwoStreamsDrawAsInSeries) {
   const c10::cuda::CUDAStream streams[] = {c10::cuda::getStreamFromPool(),
                                            c10::cuda::getStreamFromPool()};
   at::Generator generator = device::generator();
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     const Net net(distinct_plan({1}, 2, {1, 1, -1, -1}), {unary(forward)}, [](int) {
       return ones({4, 8});
     });
@@ -302,7 +302,7 @@ TEST_F(PublicBugs, InputsMayBeUnused) {
   const Forward both = [](at::TensorList in, const NamedTensors& named) -> Tensors {
     return {in[0] * in[1] + named[0].second};
   };
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     for (const bool uses_a : {false, true}) {
       for (const bool uses_b : {false, true}) {
         const std::vector<GraphModule> modules{stateless(uses_a ? both : first),
@@ -331,7 +331,7 @@ TEST_F(PublicBugs, InputsMayBeUnused) {
 // https://github.com/vllm-project/vllm/pull/50386
 TEST_F(PublicBugs, StateThatMovedSinceTheCaptureIsRefused) {
   enum class Move { kGrow, kReplace, kNone };
-  for (const Mode mode : {Mode::kNative, Mode::kPlacement, Mode::kArena, Mode::kCheckpoint}) {
+  for (const Mode mode : graph_modes()) {
     for (const bool parameter : {true, false}) {
       for (const Move move : {Move::kGrow, Move::kReplace, Move::kNone}) {
         const auto module = std::make_shared<torch::nn::Module>("grows");
@@ -369,7 +369,7 @@ TEST_F(PublicBugs, StateThatMovedSinceTheCaptureIsRefused) {
 // 66: memory of the device, events and graphs grew with each replay.
 // https://github.com/ROCm/rocm-libraries/issues/9505
 TEST_F(PublicBugs, ReplaysTakeNothingOfTheDevice) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     const Net net = two_variants(linear());
     Replay replay(net, mode);
     const auto use = [] {
@@ -417,7 +417,7 @@ TEST_F(PublicBugs, EveryParameterOfEveryChunkGetsItsOwnGradient) {
   while (std::next_permutation(names.begin(), names.end()));
   modules.push_back(scaled({"weight"}));
   const Order order{1, 2, -2, -1, 1, 2, -2, -1};
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     for (std::size_t i = 0; i + 1 < modules.size(); i += 2) {
       Replay replay({distinct_plan({1, 1}, 1, order),
                      {modules[i], modules[modules.size() - 1 - i]},
@@ -468,7 +468,7 @@ TEST_F(PublicBugs, BackwardsMayBeReplayedInAnotherOrderThanCaptured) {
   for (const Order& order : captured) {
     for (const std::vector<int>& events : replayed) {
       upstream += differing(Mode::kPerVariant, order, events);
-      for (const Mode mode : {Mode::kNative, Mode::kPlacement, Mode::kArena, Mode::kCheckpoint})
+      for (const Mode mode : graph_modes())
         EXPECT_EQ(differing(mode, order, events), 0) << static_cast<int>(mode);
     }
   }
@@ -480,7 +480,7 @@ TEST_F(PublicBugs, BackwardsMayBeReplayedInAnotherOrderThanCaptured) {
 // refused. https://github.com/NVIDIA/TransformerEngine/issues/2543
 // https://github.com/NVIDIA/Megatron-LM/issues/1566
 TEST_F(PublicBugs, MemoryDoesNotGrowWithTheMicrobatches) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     std::vector<std::size_t> reserved;
     for (const int microbatches : {2, 4, 16, 64}) {
       PlanRequest request;
@@ -509,9 +509,8 @@ TEST_F(PublicBugs, MemoryDoesNotGrowWithTheMicrobatches) {
 
 // 82: a branch that the plan does not have.
 TEST_F(PublicBugs, ABranchOutsideThePlanIsRefused) {
-  for (const Mode mode :
-       {Mode::kEager, Mode::kNative, Mode::kPlacement, Mode::kArena, Mode::kCheckpoint}) {
-    const auto set = two_variants(linear()).capture(mode);
+  for (const ModeTraits& traits : kModes) {
+    const auto set = two_variants(linear()).capture(traits.mode);
     for (const int branch : {-1, 2, 1000})
       EXPECT_EQ(rule([&] { set->at(branch); }), "P12") << branch;
   }
@@ -521,7 +520,7 @@ TEST_F(PublicBugs, ABranchOutsideThePlanIsRefused) {
 // https://github.com/NVIDIA/Megatron-LM/pull/4433
 TEST_F(PublicBugs, AnInputMayBeOverwrittenBeforeItsBackward) {
   enum class Use { kFill, kFree, kOtherFrame };
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     for (const Use use : {Use::kFill, Use::kFree, Use::kOtherFrame}) {
       const Net net(distinct_plan({1}, 2, {1, 1, -1, -1}),
                     {unary([](const at::Tensor& x) { return x * x * at::sin(x); })}, [](int) {
@@ -564,7 +563,7 @@ TEST_F(PublicBugs, InputsOfEqualBytesMayDifferInEverythingElse) {
     const at::Tensor other = in[1].to(at::kFloat);
     return {in[0] * at::sin(other).sum(), (in[0] * 2).t()};
   };
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     for (int first = 0; first < 5; ++first) {
       for (int second = 0; second < 5; ++second) {
         SCOPED_TRACE(std::to_string(first) + " " + std::to_string(second));

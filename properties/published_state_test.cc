@@ -29,7 +29,7 @@ at::Tensor squared(const at::Tensor& x) { return x * x; }
 // The capture is refused with the rule in every mode and leaves nothing behind, so that another one
 // works.
 void expect_refused(const Net& net, const std::string& expected, const Options& options = {}) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     SCOPED_TRACE(static_cast<int>(mode));
     const std::size_t before = testing::DeviceTest::allocated();
     EXPECT_EQ(rule([&] { net.capture(mode, options); }), expected);
@@ -67,7 +67,7 @@ struct Failing {
 // Call 2 is in warm-up, call 7 in the first capture. Ours never clears .grad, since it uses
 // autograd::grad, which does not touch it.
 TEST_F(Published, Row10_2_graph_capture_contexts_restore_process_state_on_error) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     for (const int call : {2, 7}) {
       Failing failing(call);
       const at::Tensor gradient = failing.weight.grad(), buffer = failing.buffer.clone();
@@ -88,7 +88,7 @@ TEST_F(Published, Row10_2_graph_capture_contexts_restore_process_state_on_error)
 
 // Ours are the hooks for saved tensors.
 TEST_F(Published, Row10_2_temporary_forward_hooks_are_removed_on_error) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     for (const int call : {2, 7}) {
       Failing failing(call);
       EXPECT_THROW(failing.net->capture(mode), std::runtime_error);
@@ -101,7 +101,7 @@ TEST_F(Published, Row10_2_temporary_forward_hooks_are_removed_on_error) {
 TEST_F(Published, Row10_2_allocator_settings_guard_restores_once) {
   const std::string before = "expandable_segments:False";
   const std::string given = "garbage_collection_threshold:0.5,expandable_segments:True";
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     for (const bool fail : {false, true}) {
       std::string inside;
       Net net = net_of(unary([&](const at::Tensor& x) {
@@ -128,7 +128,7 @@ TEST_F(Published, Row10_2_allocator_settings_guard_restores_once) {
 }
 
 TEST_F(Published, Row10_2_make_graphed_callables_restores_process_state_on_error) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     Failing failing(2);
     std::vector<std::string> log;
     Options options;
@@ -162,7 +162,7 @@ TEST_F(Published, Row10_2_make_graphed_callables_restores_wrappers_on_preparatio
 }
 
 TEST_F(Published, NestedCapturesAreRefused) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     const Net inner = net_of(unary(squared));
     std::string found;
     const Net outer = net_of(unary([&](const at::Tensor& x) {
@@ -183,7 +183,7 @@ TEST_F(Published, Row10_3_rejects_non_native_allocator) {
   auto* const native = caching::get();
   static OtherAllocator other(native);
   const Net net = net_of(unary(squared));
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     caching::allocator.store(&other);
     const std::string found = rule([&] { net.capture(mode); });
     caching::allocator.store(native);
@@ -294,7 +294,7 @@ TEST_F(Published, Row10_4_rejects_user_inputs_aliased_to_module_state) {
 }
 
 TEST_F(Published, Row10_4_rejects_input_promoted_to_module_state_during_warmup) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     const auto module = std::make_shared<torch::nn::Module>("lazy");
     const Net net = net_of({module, [module](at::TensorList in, const NamedTensors&) -> Tensors {
                               if (module->buffers().empty())
@@ -350,7 +350,7 @@ TEST_F(Published, FaultModuleStateInOneVariantOnlyIsRefused) {
 }
 
 TEST_F(Published, Probe10_6_lifecycle) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     for (const bool reset_first : {true, false}) {
       const std::size_t before = testing::DeviceTest::allocated();
       {

@@ -47,7 +47,7 @@ std::set<const void*> addresses(const Replay& replay, int branches) {
 }
 template <typename Body>
 void in_all_modes(Body body) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     SCOPED_TRACE(static_cast<int>(mode));
     body(mode);
   }
@@ -412,7 +412,7 @@ TEST_F(Published, Row10_4_does_not_duplicate_output_backed_saves) {
 }
 
 TEST_F(Published, Probe10_6_three_way_alias) {
-  for (const Mode mode : {Mode::kNative, Mode::kPlacement, Mode::kArena, Mode::kCheckpoint}) {
+  for (const Mode mode : graph_modes()) {
     SCOPED_TRACE(static_cast<int>(mode));
     Net net(lockstep(1), {stateless([](at::TensorList in, const NamedTensors&) -> Tensors {
               const at::Tensor y = in[0] * in[0];

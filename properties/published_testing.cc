@@ -21,9 +21,9 @@ Plan distinct_plan(std::vector<int> layers_per_chunk, int variants, Order order)
   plan.base_order = std::move(order);
   int gradients = 0;
   for (int c = 0; c < chunks; ++c) {
-    plan.user_grad_colours.emplace_back();
+    plan.gradient_colours.emplace_back();
     for (int s = 0; s < plan.ring_length; ++s)
-      plan.user_grad_colours.back().push_back(plan.layers_per_chunk[c] > 0 ? gradients++ : 0);
+      plan.gradient_colours.back().push_back(plan.layers_per_chunk[c] > 0 ? gradients++ : 0);
   }
   for (int v = 0; v < variants; ++v) {
     int module = v * plan.layers(), frame = 0;
@@ -31,7 +31,7 @@ Plan distinct_plan(std::vector<int> layers_per_chunk, int variants, Order order)
       for (int s = 0; s < plan.ring_length; ++s) {
         for (int l = 0; l < plan.layers_per_chunk[c]; ++l)
           plan.slots.push_back({frame++, s, v * plan.ring_length + s, c, l, module + l,
-                                plan.user_grad_colours[c][s]});
+                                plan.gradient_colours[c][s]});
       }
     }
   }

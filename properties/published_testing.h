@@ -16,7 +16,6 @@
 
 namespace slotgraph::properties {
 
-using testing::kSlotModes;
 using testing::rule;
 using testing::same_bytes;
 
@@ -36,7 +35,7 @@ struct Net {
   Net(Plan plan, std::vector<GraphModule> modules, const std::function<Inputs(int branch)>& sample);
   std::unique_ptr<CallableSet> capture(Mode mode, Options options = {}) const;
   const GraphModule& module_of(int branch) const {
-    return modules[plan.slots[branch].warmup_alias_group];
+    return modules[plan.module_of(branch)];
   }
   Plan plan;
   std::vector<GraphModule> modules;

@@ -25,7 +25,7 @@ fuzz::Case uniform_case(const std::string& plan, const std::string& block,
   const int count = above == counts.end() ? counts.back() : *above;
   for (int i = 0; i < count; ++i) value.schedule.variants.push_back(i % value.plan.variants());
   value.order_seed = 11;
-  value.modes = {"placement", "arena", "checkpoint"};
+  value.modes = slot_modes();
   value.shadow = true;
   return value;
 }

@@ -41,7 +41,7 @@ Pairs live_together(const Plan& plan) {
   std::set<int> live;
   for (const OrderEvent& event : events(plan.base_order)) {
     for (int layer = 0; layer < plan.layers_per_chunk[event.chunk]; ++layer) {
-      const int frame = plan.frame(event.chunk, event.microbatch % plan.ring_length, layer);
+      const int frame = plan.frame(event.chunk, plan.slot_of(event.microbatch), layer);
       if (!event.forward) {
         live.erase(frame);
         continue;
@@ -60,7 +60,7 @@ Pairs successive(const Plan& plan) {
   for (const OrderEvent& event : events(plan.base_order)) {
     if (event.forward) continue;
     const bool returns = plan.layers_per_chunk[event.chunk] > 0;
-    const int place = event.chunk * plan.ring_length + event.microbatch % plan.ring_length;
+    const int place = event.chunk * plan.ring_length + plan.slot_of(event.microbatch);
     if (returns && last >= 0) pairs.emplace(std::min(last, place), std::max(last, place));
     last = returns ? place : -1;
   }
@@ -79,7 +79,7 @@ struct Call {
   // Refused in every mode by this rule, before a module ran or anything was allocated.
   void expect_refused(const Plan& wrong, const std::string& expected) {
     net.plan = wrong;
-    for (const Mode mode : testing::kSlotModes) {
+    for (const Mode mode : slot_modes()) {
       const std::size_t before = testing::DeviceTest::allocated();
       const std::int64_t allocations = requests();
       EXPECT_EQ(rule([&] { net.capture(mode); }), expected) << static_cast<int>(mode);
@@ -105,8 +105,8 @@ TEST_F(WrongColours, FramesThatAreLiveTogetherMayNotShareAColour) {
       Plan wrong = right;
       for (int variant = 0; variant < right.variants(); ++variant) {
         const int first = variant * right.frames();
-        ASSERT_NE(right.slots[first + a].saved_arena_id, right.slots[first + b].saved_arena_id);
-        wrong.slots[first + b].saved_arena_id = right.slots[first + a].saved_arena_id;
+        ASSERT_NE(right.slots[first + a].colour, right.slots[first + b].colour);
+        wrong.slots[first + b].colour = right.slots[first + a].colour;
       }
       SCOPED_TRACE(fmt::format("ring {}, frames {} and {}", right.ring_length, a, b));
       call.expect_refused(wrong, "PL04");
@@ -121,14 +121,14 @@ TEST_F(WrongColours, SuccessiveBackwardsMayNotShareAGradientColour) {
   for (const Plan& right : plans()) {
     Call call(right);
     const auto colour = [&](Plan& plan, int place) -> int& {
-      return plan.user_grad_colours[place / right.ring_length][place % right.ring_length];
+      return plan.gradient_colours[place / right.ring_length][place % right.ring_length];
     };
     for (const auto& [a, b] : successive(right)) {
       Plan wrong = right;
       ASSERT_NE(colour(wrong, a), colour(wrong, b));
       colour(wrong, b) = colour(wrong, a);
       for (Slot& slot : wrong.slots)
-        slot.user_grad_arena_id = wrong.user_grad_colours[slot.model_chunk][slot.physical_slot];
+        slot.gradient_colour = wrong.gradient_colours[slot.model_chunk][slot.physical_slot];
       SCOPED_TRACE(fmt::format("ring {}, places {} and {}", right.ring_length, a, b));
       call.expect_refused(wrong, "PL05");
       ++refused;
@@ -140,7 +140,7 @@ TEST_F(WrongColours, SuccessiveBackwardsMayNotShareAGradientColour) {
 // What the two tests rely on: without the wrong colour the same calls are accepted.
 TEST_F(WrongColours, TheRightPlansAreCaptured) {
   for (const Plan& right : plans()) {
-    for (const Mode mode : testing::kSlotModes) {
+    for (const Mode mode : slot_modes()) {
       Call call(right);
       EXPECT_EQ(rule([&] { call.net.capture(mode); }), "");
       EXPECT_GT(call.runs, 0);

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
 #include "core/exit_code.h"
 #include "core/files.h"
+#include "core/program.h"
 #include "reports/render.h"
 
 namespace slotgraph::reports {
@@ -44,14 +44,5 @@ int run(int argc, char** argv) {
 }  // namespace slotgraph::reports
 
 int main(int argc, char** argv) {
-  namespace reports = slotgraph::reports;
-  try {
-    return reports::run(argc, argv);
-  } catch (const slotgraph::Error& error) {
-    fmt::print(stderr, "reports: {}\n", error.what());
-    return error.rule() == "F03" ? slotgraph::kInputOutput : slotgraph::kUsage;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "reports: internal error: {}\n", error.what());
-    return slotgraph::kInternal;
-  }
+  return slotgraph::run_program("reports", argc, argv, slotgraph::reports::run);
 }

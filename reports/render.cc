@@ -6,6 +6,7 @@
 #include <map>
 #include <pugixml.hpp>
 #include <sstream>
+#include <string_view>
 #include <tuple>
 
 namespace slotgraph::reports {
@@ -44,17 +45,40 @@ std::string escaped(const std::string& text) {
 }
 
 std::string totals(const Summary& summary) {
-  std::string text = fmt::format(
-      "| | |\n|---|---:|\n| holds | {} |\n| violated | {} |\n| unknown | {} |\n| skipped | {} |\n"
-      "| wrap the ring | {} |\n| mix variants | {} |\n| both | {} |\n| equal tokens in all "
-      "variants | {} |\n",
-      summary.holds, summary.violated, summary.unknown, summary.skipped, summary.wrapped,
-      summary.mixed, summary.mixed_and_wrapped, summary.equal_tokens);
+  std::string text = "| | |\n|---|---:|\n";
+  for (const Verdict verdict : kVerdicts)
+    text += fmt::format("| {} | {} |\n", to_string(verdict), summary.count[verdict]);
+  text += fmt::format(
+      "| skipped | {} |\n| wrap the ring | {} |\n| mix variants | {} |\n| both | {} |\n"
+      "| equal tokens in all variants | {} |\n",
+      summary.skipped, summary.wrapped, summary.mixed, summary.mixed_and_wrapped,
+      summary.equal_tokens);
   Counters counters = summary.counters;
   for (std::size_t i = 0; i < Counters::kNames.size(); ++i) {
     text += fmt::format("| {} | {} |\n", escaped(Counters::kNames[i]), *counters.fields()[i]);
   }
   return text;
+}
+
+// What JUnit calls it; of a case that holds nothing is written.
+const char* junit_element(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kHolds: return nullptr;
+    case Verdict::kViolated:
+    case Verdict::kFlaky: return "failure";
+    case Verdict::kUnknown: return "error";
+  }
+  return nullptr;
+}
+
+// How many cases get that element.
+unsigned long long count_of(const Summary& summary, std::string_view element) {
+  unsigned long long count = 0;
+  for (const Verdict verdict : kVerdicts) {
+    const char* const name = junit_element(verdict);
+    if (name != nullptr && element == name) count += summary.count[verdict];
+  }
+  return count;
 }
 
 }  // namespace
@@ -68,8 +92,8 @@ std::string junit(std::vector<Record> records) {
   pugi::xml_node suite = suites.append_child("testsuite");
   suite.append_attribute("name") = "slotgraph campaign";
   suite.append_attribute("tests") = static_cast<unsigned long long>(records.size());
-  suite.append_attribute("failures") = static_cast<unsigned long long>(summary.violated);
-  suite.append_attribute("errors") = static_cast<unsigned long long>(summary.unknown);
+  suite.append_attribute("failures") = count_of(summary, "failure");
+  suite.append_attribute("errors") = count_of(summary, "error");
   suite.append_attribute("skipped") = static_cast<unsigned long long>(summary.skipped);
   for (const Record& record : records) {
     pugi::xml_node test = suite.append_child("testcase");
@@ -81,9 +105,10 @@ std::string junit(std::vector<Record> records) {
           "the schedule does not fit the plan";
       continue;
     }
-    if (record.verdict == Verdict::kHolds) continue;
-    pugi::xml_node problem =
-        test.append_child(record.verdict == Verdict::kViolated ? "failure" : "error");
+    const char* const element = junit_element(record.verdict);
+    if (element == nullptr) continue;
+    pugi::xml_node problem = test.append_child(element);
+    problem.append_attribute("type") = to_string(record.verdict).c_str();
     problem.append_attribute("message") =
         record.findings.empty() ? "" : describe(record.findings.front()).c_str();
     std::string text;
@@ -103,7 +128,7 @@ std::string markdown(std::vector<Record> records) {
     summary.add(record);
     plans[record.plan].add(record);
   }
-  const bool holds = summary.violated == 0 && summary.unknown == 0 && summary.cases > 0;
+  const bool holds = exit_code_of(summary) == kHolds;
   std::string text = fmt::format("# Slot-graph campaign: {}\n\n{} cases\n\n",
                                  holds ? "holds" : "does not hold", summary.cases);
   text += totals(summary);
@@ -115,14 +140,18 @@ std::string markdown(std::vector<Record> records) {
     for (const Finding& finding : record.findings) text += "* " + escaped(describe(finding)) + "\n";
     text += "\n```\n" + reproduce(record) + "\n```\n";
   }
-  text +=
-      "\n## Plans\n\n| plan | cases | holds | violated | unknown | skipped | slot pool bytes | "
-      "native pool bytes |\n"
-      "|---|---:|---:|---:|---:|---:|---:|---:|\n";
+  text += "\n## Plans\n\n| plan | cases |";
+  std::string rule = "|---|---:|";
+  for (const Verdict verdict : kVerdicts) {
+    text += " " + to_string(verdict) + " |";
+    rule += "---:|";
+  }
+  text += " skipped | slot pool bytes | native pool bytes |\n" + rule + "---:|---:|---:|\n";
   for (const auto& [name, plan] : plans) {
-    text += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |\n", escaped(name), plan.cases,
-                        plan.holds, plan.violated, plan.unknown, plan.skipped,
-                        plan.counters.pool_bytes_slot, plan.counters.pool_bytes_native);
+    text += fmt::format("| {} | {} |", escaped(name), plan.cases);
+    for (const Verdict verdict : kVerdicts) text += fmt::format(" {} |", plan.count[verdict]);
+    text += fmt::format(" {} | {} | {} |\n", plan.skipped, plan.counters.pool_bytes_slot,
+                        plan.counters.pool_bytes_native);
   }
   return text;
 }

@@ -51,9 +51,9 @@ struct Call {
 struct AllocatorBackend : DeviceTest {};
 
 TEST_F(AllocatorBackend, C07NothingRunsAndNothingChanges) {
-  for (const Mode mode : {Mode::kPlacement, Mode::kArena, Mode::kCheckpoint, Mode::kNative,
-                          Mode::kPerVariant, Mode::kEager}) {
-    SCOPED_TRACE(static_cast<int>(mode));
+  for (const ModeTraits& traits : kModes) {
+    const Mode mode = traits.mode;
+    SCOPED_TRACE(traits.name);
     Call call;
     const at::Tensor grad = call.weight.grad(), generator = device::generator().get_state();
     for (const bool grad_mode : {true, false}) {

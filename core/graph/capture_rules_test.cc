@@ -71,7 +71,7 @@ TEST_F(Late, K03AnotherExternalStorage) {
 }
 
 TEST_F(Late, K04OtherOutputs) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     EXPECT_EQ(late(mode,
                    [](Rig& rig, at::TensorList in, bool is_late) -> Tensors {
                      const at::Tensor y = base(rig, in);
@@ -101,7 +101,7 @@ struct MaybeGradient : torch::autograd::Function<MaybeGradient> {
 };
 
 TEST_F(Late, K05AndK07LostGradients) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     EXPECT_EQ(late(mode,
                    [](Rig& rig, at::TensorList in, bool is_late) -> Tensors {
                      return {MaybeGradient::apply(in[0], rig.weight, !is_late, true)};
@@ -116,7 +116,7 @@ TEST_F(Late, K05AndK07LostGradients) {
 }
 
 TEST_F(Late, PS01AWriteToAnInputInTheCaptureOnly) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     EXPECT_EQ(late(mode,
                    [](Rig& rig, at::TensorList in, bool is_late) -> Tensors {
                      if (is_late) in[0].detach().add_(1);
@@ -160,7 +160,7 @@ TEST_F(Late, K09ACacheThatIsBornInACapture) {
 }
 
 TEST_F(Late, WhatAModuleHoldsMayLiveOn) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     Rig rig;
     at::Tensor kept;
     rig.set_forward([&](at::TensorList in, const NamedTensors&) -> Tensors {

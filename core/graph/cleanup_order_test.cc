@@ -66,7 +66,7 @@ class CopyWatch {
 // then buffers, to which quantisation state belongs; settings after all memory work, and the
 // capturing flag last.
 TEST_F(CleanupOrder, HookGeneratorsBuffersSettingsFlag) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     for (const int fail_at : {1, 7}) {  // in warm-up, in the first capture
       SCOPED_TRACE(fail_at);
       Rig rig([&](int call) {

@@ -12,7 +12,7 @@
 
 #include "core/device/device.h"
 #include "core/graph/testing/rig.h"
-#include "core/graph/warmup/saved_hooks.h"
+#include "core/graph/run/saved_hooks.h"
 #include "core/memory/private_pool.h"
 #include "core/testing/rule.h"
 
@@ -132,7 +132,7 @@ void spoil_and_compare(Mode mode, int fail_at) {
 }
 
 TEST_F(ProcessState, IsWhatItWasAfterSuccessAndAfterAFailureAtEveryCall) {
-  for (const Mode mode : {Mode::kPlacement, Mode::kArena, Mode::kCheckpoint, Mode::kNative}) {
+  for (const Mode mode : graph_modes()) {
     for (int fail_at = -1; fail_at < 10; ++fail_at) {
       SCOPED_TRACE(fail_at);
       spoil_and_compare(mode, fail_at);
@@ -152,7 +152,7 @@ TEST_F(ProcessState, ABackwardThatThrowsIsUndone) {
       return {incoming[0] * 2, at::Tensor()};
     }
   };
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     for (const int fail_at : {0, 4, 6, 7, 8, 9}) {
       Rig rig;
       rig.set_forward([&](at::TensorList in, const NamedTensors&) -> Tensors {
@@ -168,7 +168,7 @@ TEST_F(ProcessState, ABackwardThatThrowsIsUndone) {
 }
 
 TEST_F(ProcessState, HooksRunOnceForEachModuleWhateverHappens) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     std::vector<std::string> log;
     const auto run = [&](int fail_call, int fail_before, int fail_after) {
       log.clear();
@@ -202,7 +202,7 @@ TEST_F(ProcessState, HooksRunOnceForEachModuleWhateverHappens) {
 
 TEST_F(ProcessState, RandomNumbersAreDrawnAsEagerDraws) {
   at::Generator other = device::generator().clone();
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     Rig rig;
     rig.options.generators = {other};
     rig.set_forward([&](at::TensorList in, const NamedTensors&) -> Tensors {
@@ -235,7 +235,7 @@ TEST_F(ProcessState, RandomNumbersAreDrawnAsEagerDraws) {
 TEST_F(ProcessState, ExpandableSegmentsAreOffWhileACallRunsAndOnAgainAfterIt) {
   const std::string before = c10::CachingAllocator::getAllocatorSettings();
   const std::string on = "garbage_collection_threshold:0.9,expandable_segments:True";
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     Rig rig([](int) { EXPECT_FALSE(expandable_segments_on()); });
     c10::CachingAllocator::setAllocatorSettings(on);
     ASSERT_TRUE(expandable_segments_on());

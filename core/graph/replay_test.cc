@@ -29,7 +29,7 @@ struct Replay : DeviceTest {
 };
 
 TEST_F(Replay, NamedInputsAreFoundByName) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     Rig rig;
     rig.set_forward([&](at::TensorList in, const NamedTensors& named) -> Tensors {
       return {at::matmul(in[0], rig.weight) * named[0].second + named[1].second};
@@ -63,7 +63,7 @@ TEST_F(Replay, NamedInputsAreFoundByName) {
 }
 
 TEST_F(Replay, WhatLiesInItsStaticPlaceIsNotCopied) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     Rig rig;
     const auto set = rig.capture(mode);
     const Tensors places = set->at(1).static_inputs();
@@ -76,7 +76,7 @@ TEST_F(Replay, WhatLiesInItsStaticPlaceIsNotCopied) {
 }
 
 TEST_F(Replay, MissingGradientsAreZeros) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     Rig rig;
     rig.set_forward([&](at::TensorList in, const NamedTensors&) -> Tensors {
       return {at::matmul(in[0], rig.weight), in[0] * 3};
@@ -116,7 +116,7 @@ TEST_F(Replay, AnotherTrainingModeRunsEagerly) {
 }
 
 TEST_F(Replay, ResetInAnyOrderAndNoUseAfterIt) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     for (const bool backwards : {false, true}) {
       const std::size_t before = allocated();
       {
@@ -142,7 +142,7 @@ TEST_F(Replay, ResetInAnyOrderAndNoUseAfterIt) {
 
 // The adversarial device order shows every missing dependency.
 TEST_F(Replay, ASideStreamWaitsAndIsWaitedFor) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     Rig rig;
     const auto set = rig.capture(mode);
     const ReplayOptions aside{.stream = c10::cuda::getStreamFromPool()};
@@ -167,7 +167,7 @@ TEST_F(Replay, ASideStreamWaitsAndIsWaitedFor) {
 }
 
 TEST_F(Replay, ParameterGradientsOwnTheirMemory) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     Rig rig;
     const auto set = rig.capture(mode);
     Tensors kept, truth;
@@ -184,7 +184,7 @@ TEST_F(Replay, ParameterGradientsOwnTheirMemory) {
 }
 
 TEST_F(Replay, LentParameterGradientsAreNeitherReturnedNorCopied) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     for (const bool checking : {false, true}) {
       Rig rig;
       rig.options.checking = checking;
@@ -215,7 +215,7 @@ TEST_F(Replay, LentParameterGradientsAreNeitherReturnedNorCopied) {
 
 // Checking mode: who keeps what is no longer his.
 TEST_F(Replay, P11OutputsAreGoneAfterTheirBackward) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     Rig rig;
     rig.options.checking = true;
     const auto set = rig.capture(mode);
@@ -231,7 +231,7 @@ TEST_F(Replay, P11OutputsAreGoneAfterTheirBackward) {
 }
 
 TEST_F(Replay, P11AWriteByOtherMeansIsFoundByTheNextFrame) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     Rig rig;
     rig.options.checking = true;
     const auto set = rig.capture(mode);
@@ -246,7 +246,7 @@ TEST_F(Replay, P11AWriteByOtherMeansIsFoundByTheNextFrame) {
 }
 
 TEST_F(Replay, P11LeadingGradientsLiveUntilTheEndOfTheNextEvent) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     Rig rig;
     rig.options.checking = true;
     const auto set = rig.capture(mode);
@@ -268,7 +268,7 @@ TEST_F(Replay, P11LeadingGradientsLiveUntilTheEndOfTheNextEvent) {
 // Nothing is allocated by a replay but the copies that its contract names.
 TEST_F(Replay, AReplayAllocatesNothingButItsCopies) {
   namespace caching = c10::cuda::CUDACachingAllocator;
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     Rig rig;
     rig.options.borrow_parameter_gradients = [](int, const Tensors&) {};
     const auto set = rig.capture(mode);

@@ -35,7 +35,7 @@ TEST_F(Rules, W02SavedActivationsArePlain) {
 }
 
 TEST_F(Rules, W03EveryRunIsTheSame) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     Rig rig;
     rig.set_forward([&](at::TensorList in, const NamedTensors&) -> Tensors {
       const at::Tensor y = base(rig, in);
@@ -53,7 +53,7 @@ TEST_F(Rules, W03EveryRunIsTheSame) {
 }
 
 TEST_F(Rules, W04UnusedInputs) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     Rig rig;
     for (Inputs& sample : rig.samples) sample.positional.push_back(ramp(1, 0).requires_grad_(true));
     EXPECT_EQ(broken(rig, mode), "W04");
@@ -70,7 +70,7 @@ TEST_F(Rules, W04UnusedInputs) {
 }
 
 TEST_F(Rules, W05TheSameParametersHaveGradients) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     Rig rig;
     const at::Tensor other = rig.module->register_parameter("other", ramp(kHidden, 0.1));
     // The number of parameters with gradients is always one.
@@ -83,7 +83,7 @@ TEST_F(Rules, W05TheSameParametersHaveGradients) {
 }
 
 TEST_F(Rules, W06OutputsArePlain) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     Rig rig;
     EXPECT_EQ(broken(
                   [](at::TensorList in, const NamedTensors&) -> Tensors {
@@ -109,7 +109,7 @@ TEST_F(Rules, W06OutputsArePlain) {
 }
 
 TEST_F(Rules, W09AndW10BranchesOfAModuleAliasAlike) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     Rig split, merged;
     for (Rig* const rig : {&split, &merged}) {
       for (Inputs& sample : rig->samples) {
@@ -133,7 +133,7 @@ TEST_F(Rules, W11AtLeastOneRun) {
 }
 
 TEST_F(Rules, W12AnInputThatBecomesState) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     Rig rig;
     rig.set_forward([&](at::TensorList in, const NamedTensors&) -> Tensors {
       if (rig.calls == 0) rig.module->register_buffer("late", in[0].detach());
@@ -144,7 +144,7 @@ TEST_F(Rules, W12AnInputThatBecomesState) {
 }
 
 TEST_F(Rules, L04VariantsAliasTheirOutputsAlike) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     Rig rig;
     const auto views = [&](bool alias) {
       return GraphModule{rig.module,
@@ -159,7 +159,7 @@ TEST_F(Rules, L04VariantsAliasTheirOutputsAlike) {
 }
 
 TEST_F(Rules, L03L05L06L07VariantsReturnAlike) {
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     const auto found = [&](const Rig::Forward& small, const Rig::Forward& large) {
       Rig rig;
       const auto bind = [&](const Rig::Forward& forward) {
@@ -224,7 +224,7 @@ TEST_F(Rules, OB2NoSuchCanonicalVariant) {
 TEST_F(Rules, PL04PlansThatShareWhileCapturing) {
   Rig rig;
   rig.plan.covered_counts = {1};
-  for (Slot& slot : rig.plan.slots) slot.saved_arena_id = 0;
+  for (Slot& slot : rig.plan.slots) slot.colour = 0;
   EXPECT_EQ(rule([&] { rig.capture(); }), "PL04");
 }
 

@@ -30,7 +30,7 @@ TEST_F(TwoDevices, EveryModeWorksOnTheSecondDevice) {
   const Tensors expected = step(*first.capture(Mode::kEager), first.samples[0].positional[0]);
   const std::size_t before = allocated();
   const c10::cuda::CUDAStreamGuard on_second(c10::cuda::getStreamFromPool(false, 1));
-  for (const Mode mode : {Mode::kNative, Mode::kPlacement, Mode::kArena, Mode::kCheckpoint}) {
+  for (const Mode mode : graph_modes()) {
     Rig rig;
     const auto set = rig.capture(mode);
     const at::Tensor input = ramp(3, 0).requires_grad_(true);
@@ -71,7 +71,7 @@ TEST_F(TwoDevices, AFrameIsRefusedWhileAnotherDeviceIsCurrent) {
 // result goes through may not lie there; other work there is refused, or without effect.
 TEST_F(TwoDevices, NoResultGoesThroughAnotherDevice) {
   enum class Work { kTemporary, kThroughIt, kKept };
-  for (const Mode mode : kSlotModes) {
+  for (const Mode mode : slot_modes()) {
     for (const bool cached : {false, true}) {
       for (const Work work : {Work::kTemporary, Work::kThroughIt, Work::kKept}) {
         for (const int from_call : {0, 6}) {

@@ -14,14 +14,14 @@ std::vector<Surface> surfaces_of(const std::vector<BranchTensors>& branches,
   std::vector<Surface> surfaces;
   surfaces.reserve(branches.size());
   for (const BranchTensors& each : branches)
-    surfaces.push_back({each.family, each.branch, each.*tensors});
+    surfaces.push_back({each.frame, each.branch, each.*tensors});
   return surfaces;
 }
 
 std::vector<StagedBranch> staged(const std::vector<BranchTensors>& branches) {
   std::vector<StagedBranch> result;
   for (const BranchTensors& each : branches) {
-    result.push_back({each.saved_arena, each.inputs.front(), {}, each.module_state});
+    result.push_back({each.colour, each.inputs.front(), {}, each.module_state});
     for (std::size_t i = 1; i < each.inputs.size(); ++i)
       result.back().other_inputs.push_back(each.inputs[i].storage);
   }
@@ -53,10 +53,10 @@ void raise(std::map<int, std::int64_t>& arenas, int arena, std::int64_t need) {
 ArenaLayout lay_out(const std::vector<BranchTensors>& branches) {
   for (std::size_t i = 0; i < branches.size(); ++i) {
     if (!branches[i].inputs.empty()) continue;
-    throw Error({"C25", fmt::format("branch {}", i), "no input", "a leading tensor", "pass one"});
+    throw Error(Error::kContract, {"C25", fmt::format("branch {}", i), "no input", "a leading tensor", "pass one"});
   }
-  check_families(surfaces_of(branches, &BranchTensors::outputs));
-  check_families(surfaces_of(branches, &BranchTensors::user_gradients));
+  check_frames(surfaces_of(branches, &BranchTensors::outputs));
+  check_frames(surfaces_of(branches, &BranchTensors::user_gradients));
   ArenaLayout layout;
   layout.staging = plan_staging(staged(branches));
   for (const BranchTensors& branch : branches) {
@@ -64,8 +64,8 @@ ArenaLayout lay_out(const std::vector<BranchTensors>& branches) {
     each.outputs = lay_out_outputs(branch.outputs);
     each.saved = lay_out_saved(branch.saved, boundaries_of(branch), each.outputs);
     each.user_gradients = lay_out_gradients(branch.user_gradients);
-    raise(layout.saved_arenas, branch.saved_arena, each.need());
-    raise(layout.user_grad_arenas, branch.user_grad_arena, each.user_gradients.bytes);
+    raise(layout.arenas, branch.colour, each.need());
+    raise(layout.gradient_arenas, branch.gradient_colour, each.user_gradients.bytes);
     layout.branches.push_back(std::move(each));
   }
   return layout;

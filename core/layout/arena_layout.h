@@ -17,9 +17,9 @@ namespace slotgraph {
 
 // One branch as its warm-up saw it.
 struct BranchTensors {
-  int saved_arena = 0;              // field 0
-  int user_grad_arena = 0;          // field 6
-  int family = 0;                   // equal: fields 1, 3 and 4 are
+  int colour = 0;              // field 0
+  int gradient_colour = 0;          // field 6
+  int frame = 0;                   // equal: fields 1, 3 and 4 are
   int branch = 0;                   // field 2
   std::vector<TensorSpec> inputs;   // the first is the leading one
   std::vector<int> input_versions;  // of their storages, after the forward
@@ -40,12 +40,12 @@ struct BranchLayout {
 struct ArenaLayout {
   std::vector<BranchLayout> branches;
   // Bytes of each arena, the largest need of its branches; arenas without bytes do not exist.
-  std::map<int, std::int64_t> saved_arenas;
-  std::map<int, std::int64_t> user_grad_arenas;
+  std::map<int, std::int64_t> arenas;
+  std::map<int, std::int64_t> gradient_arenas;
   StagingPlan staging;
 };
 
-// Throws Error: C25 a branch without inputs, what check_families of the outputs, then of the user
+// Throws Error: C25 a branch without inputs, what check_frames of the outputs, then of the user
 // gradients, plan_staging and lay_out_saved throw, in this order.
 ArenaLayout lay_out(const std::vector<BranchTensors>& branches);
 

@@ -79,11 +79,11 @@ TEST(Observe, PrefersVersionThenSizeThenInputs) {
                                          {Boundary::Kind::kInput, 1, floats(1, 0, 8), 0},
                                          {Boundary::Kind::kInput, 0, floats(1, 0, 9), 0},
                                          {Boundary::Kind::kOutput, 1, floats(1, 0, 8), 0}};
-  EXPECT_EQ(observe(saved(floats(1, 0, 4), 0), boundaries), 1);
-  EXPECT_EQ(observe(saved(floats(1, 0, 4), 1), boundaries), 0);
-  EXPECT_EQ(observe(saved(floats(1, 0, 9), 1), boundaries), 2) << "contained in it alone";
-  EXPECT_EQ(observe(saved(floats(2, 0, 4), 0), boundaries), std::nullopt);
-  EXPECT_EQ(observe(saved(floats(1, 0, 0), 0), boundaries), std::nullopt);
+  EXPECT_EQ(boundary_of(saved(floats(1, 0, 4), 0), boundaries), 1);
+  EXPECT_EQ(boundary_of(saved(floats(1, 0, 4), 1), boundaries), 0);
+  EXPECT_EQ(boundary_of(saved(floats(1, 0, 9), 1), boundaries), 2) << "contained in it alone";
+  EXPECT_EQ(boundary_of(saved(floats(2, 0, 4), 0), boundaries), std::nullopt);
+  EXPECT_EQ(boundary_of(saved(floats(1, 0, 0), 0), boundaries), std::nullopt);
 }
 
 TEST(Saved, LieInTheBoundaryThatCoversTheirCluster) {
@@ -151,11 +151,11 @@ TEST(Saved, AClusterHasOneBoundary) {
   EXPECT_EQ(larger.places[1]->region, SavedPlace::Region::kStaging);
 }
 
-TEST(Families, NameTheFirstDifference) {
+TEST(Frames, NameTheFirstDifference) {
   const auto broken = [](std::vector<SurfaceTensor> other) {
     const std::vector<SurfaceTensor> first{arena(floats(1, 0, 4)), state(floats(2, 0, 4)),
                                            arena(floats(1, 2, 2))};
-    return rule([&] { check_families({{0, 0, first}, {1, 0, {}}, {0, 1, std::move(other)}}); });
+    return rule([&] { check_frames({{0, 0, first}, {1, 0, {}}, {0, 1, std::move(other)}}); });
   };
   const auto a = [](int storage) { return arena(floats(storage, 0, 9)); };
   EXPECT_EQ(broken({a(7), state(floats(8, 0, 4)), a(7)}), "");
@@ -173,10 +173,10 @@ TEST(Families, NameTheFirstDifference) {
   other.tensor.requires_grad = true;
   EXPECT_EQ(broken({other, state(floats(8, 0, 4)), a(7)}), "L07");
   EXPECT_EQ(rule([] {
-              check_families({{0, 0, {}}, {0, 1, {none()}}, {3, 2, {}}, {3, 2, {}}});
+              check_frames({{0, 0, {}}, {0, 1, {none()}}, {3, 2, {}}, {3, 2, {}}});
             }),
             "L02")
-      << "before the numbers of an earlier family";
+      << "before the numbers of an earlier frame";
 }
 
 StagedBranch staged(int colour, TensorSpec leading, std::vector<int> others = {},
@@ -246,7 +246,7 @@ TEST(Staging, RefusesModuleState) {
 TEST(LayOut, TakesTheLargestNeedOfEachColour) {
   const auto branch = [](int colour, int number, std::int64_t tokens) {
     BranchTensors branch;
-    branch.saved_arena = colour;
+    branch.colour = colour;
     branch.branch = number;
     branch.inputs = {floats(10 * number, 0, tokens)};
     branch.input_versions = {0};
@@ -258,8 +258,8 @@ TEST(LayOut, TakesTheLargestNeedOfEachColour) {
     return branch;
   };
   const ArenaLayout layout = lay_out({branch(0, 0, 100), branch(0, 1, 1000), branch(1, 2, 64)});
-  EXPECT_EQ(layout.saved_arenas, (std::map<int, std::int64_t>{{0, 4096 + 8192}, {1, 256 + 512}}));
-  EXPECT_EQ(layout.user_grad_arenas, (std::map<int, std::int64_t>{{0, 4096}}));
+  EXPECT_EQ(layout.arenas, (std::map<int, std::int64_t>{{0, 4096 + 8192}, {1, 256 + 512}}));
+  EXPECT_EQ(layout.gradient_arenas, (std::map<int, std::int64_t>{{0, 4096}}));
   EXPECT_EQ(layout.branches[1].outputs.offsets[0], 0);
   EXPECT_EQ(rule([] { lay_out({BranchTensors{}}); }), "C25");
 }

@@ -57,10 +57,10 @@ RC_GTEST_PROP(Place, OneVariantMoreMovesOnlyRolesBehindANewOrLargerOne, (const R
   const auto dropped = variants.back();
   variants.pop_back();
   const FrameLayout fewer = place(variants);
-  for (const auto& [role, offset] : fewer.offsets) {
-    if (all.offsets.at(role) == offset) continue;
+  for (const auto& place : fewer.offsets) {
+    if (all.offsets.at(place.first) == place.second) continue;
     const bool grown = std::any_of(dropped.begin(), dropped.end(),
-                                   [&](const Survivor& s) { return s.role < role; });
+                                   [&](const Survivor& s) { return s.role < place.first; });
     RC_ASSERT(grown);
   }
 }

@@ -24,7 +24,7 @@ Anchor anchor_of(const Boundary& boundary, const SurfaceLayout& outputs) {
   if (boundary.kind == Boundary::Kind::kInput) return {SavedPlace::Region::kStaging, 0};
   const auto& offset = outputs.offsets.at(boundary.index);
   if (!offset) {
-    throw Error({"L09", fmt::format("output {}", boundary.index),
+    throw Error(Error::kContract, {"L09", fmt::format("output {}", boundary.index),
                  "a saved tensor in an output that is in no arena", "an output of the arena",
                  "module state must not be saved as an activation"});
   }
@@ -69,7 +69,7 @@ class Layout {
     for (const SavedTensor& each : saved_) {
       const int next = static_cast<int>(numbers.size());
       groups.push_back(
-          each.native
+          each.internal
               ? numbers.emplace(std::pair(each.tensor.storage, each.version), next).first->second
               : -1);
     }
@@ -80,7 +80,7 @@ class Layout {
   // of them, so each prefers the first of those by the same order.
   std::optional<Anchor> resolve(const Component& component) const {
     for (const int member : component.members) {
-      const auto observed = observe(saved_[member], boundaries_);
+      const auto observed = boundary_of(saved_[member], boundaries_);
       if (!observed) continue;
       const Boundary& boundary = boundaries_[*observed];
       // Other inputs may sit in buffers that their caller uses again before the backward.
@@ -101,7 +101,7 @@ class Layout {
     for (const int member : components_[index].members) {
       const std::int64_t offset = origin + tensors_[member].offset;
       if (offset < 0 || offset % tensors_[member].item_bytes != 0) {
-        throw Error({"L08", fmt::format("saved tensor {}", member), fmt::format("byte {}", offset),
+        throw Error(Error::kContract, {"L08", fmt::format("saved tensor {}", member), fmt::format("byte {}", offset),
                      fmt::format("a multiple of its item, {} bytes", tensors_[member].item_bytes),
                      "the tensor's place in its storage is not aligned"});
       }
@@ -119,9 +119,9 @@ class Layout {
 
 }  // namespace
 
-std::optional<int> observe(const SavedTensor& saved, const std::vector<Boundary>& boundaries) {
+std::optional<int> boundary_of(const SavedTensor& saved, const std::vector<Boundary>& boundaries) {
   const ByteRange range = range_of(saved.tensor);
-  if (!saved.native || range.bytes() == 0) return std::nullopt;
+  if (!saved.internal || range.bytes() == 0) return std::nullopt;
   const auto key = [&](const Boundary& boundary) {
     return std::tuple(boundary.version != saved.version, span_bytes(boundary.tensor), boundary.kind,
                       boundary.index, range.begin - boundary.tensor.offset);

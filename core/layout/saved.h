@@ -20,7 +20,7 @@ struct Boundary {
 };
 
 struct SavedTensor {
-  bool native = true;  // else it lies in module state or on the CPU and needs no place
+  bool internal = true;  // else it lies in module state or on the CPU and needs no place
   TensorSpec tensor;
   int version = 0;  // of its storage, when it was saved: later writes make another copy
   bool operator==(const SavedTensor&) const = default;
@@ -29,7 +29,7 @@ struct SavedTensor {
 // The boundary that a saved tensor is a part of: of those of its storage whose range contains it,
 // first one of its version, then the smallest, then an input, then the lowest index, then the one
 // that begins last. None if there is no such boundary.
-std::optional<int> observe(const SavedTensor& saved, const std::vector<Boundary>& boundaries);
+std::optional<int> boundary_of(const SavedTensor& saved, const std::vector<Boundary>& boundaries);
 
 struct SavedPlace {
   enum class Region {

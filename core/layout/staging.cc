@@ -21,7 +21,7 @@ bool holds(const std::vector<int>& storages, int storage) {
 // What the members of a group have in common besides the storage.
 auto key_of(const StagedBranch& branch) {
   const TensorSpec& t = branch.leading;
-  return std::tuple(branch.saved_arena, t.offset, t.sizes, t.strides, t.item_bytes, t.dtype,
+  return std::tuple(branch.colour, t.offset, t.sizes, t.strides, t.item_bytes, t.dtype,
                     t.device, t.requires_grad);
 }
 
@@ -36,7 +36,7 @@ class Matching {
       plan_.groups[entry->second].members.push_back(i);
       plan_.group_of_branch.push_back(entry->second);
       for (const int storage : branches[i].other_inputs)
-        colours_of_other_[storage].insert(branches[i].saved_arena);
+        colours_of_other_[storage].insert(branches[i].colour);
     }
   }
 
@@ -73,7 +73,7 @@ class Matching {
   }
 
   bool can_serve(int storage, const StagingGroup& group) const {
-    const int colour = branches_[group.members.front()].saved_arena;
+    const int colour = branches_[group.members.front()].colour;
     const auto others = colours_of_other_.find(storage);
     // A branch of another colour may be live, and its input copied, while this group is.
     if (others != colours_of_other_.end() &&
@@ -106,7 +106,7 @@ class Matching {
   }
 
   [[noreturn]] void refuse_alias(int group) const {
-    throw Error({"L01", fmt::format("leading input of branch {}", plan_.groups[group].members[0]),
+    throw Error(Error::kContract, {"L01", fmt::format("leading input of branch {}", plan_.groups[group].members[0]),
                  "an alias of another input", "one buffer for it in all branches of its colour",
                  "pass the tensor once, or samples that share it alike"});
   }
@@ -130,7 +130,7 @@ StagingPlan plan_staging(const std::vector<StagedBranch>& branches) {
     if (!leads && std::none_of(others.begin(), others.end(),
                                [&](int storage) { return module_state.contains(storage); }))
       continue;
-    throw Error({"C21", fmt::format("{} input of branch {}", leads ? "leading" : "another", i),
+    throw Error(Error::kContract, {"C21", fmt::format("{} input of branch {}", leads ? "leading" : "another", i),
                  "an alias of a parameter or buffer", "memory of its own", "pass a copy"});
   }
   if (branches.empty()) return {};

@@ -10,7 +10,7 @@
 namespace slotgraph {
 
 struct StagedBranch {
-  int saved_arena = 0;  // liveness colour
+  int colour = 0;  // liveness colour
   TensorSpec leading;   // the sample's first input
   // Storages of its other inputs, and of its parameters and buffers; a storage may stand twice.
   std::vector<int> other_inputs;

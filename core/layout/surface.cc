@@ -16,8 +16,8 @@ using Kind = SurfaceTensor::Kind;
 
 [[noreturn]] void refuse(const char* rule, std::string where, std::string found,
                          std::string expected) {
-  throw Error({rule, std::move(where), std::move(found), std::move(expected),
-               "branches of a family must have the same interface"});
+  throw Error(Error::kContract, {rule, std::move(where), std::move(found), std::move(expected),
+               "branches of a frame must have the same interface"});
 }
 
 const char* name_of(Kind kind) {
@@ -43,7 +43,7 @@ void check_aliases(const Surface& first, const Surface& other, const std::string
 }
 
 void check_pair(const Surface& first, const Surface& other) {
-  const std::string where = fmt::format("family {}, branch {}", other.family, other.branch);
+  const std::string where = fmt::format("frame {}, branch {}", other.frame, other.branch);
   if (first.tensors.size() != other.tensors.size()) {
     refuse("L03", where, fmt::format("{} tensors", other.tensors.size()),
            fmt::format("{}, as branch {}", first.tensors.size(), first.branch));
@@ -116,22 +116,22 @@ SurfaceLayout lay_out_gradients(const std::vector<SurfaceTensor>& gradients) {
   return layout;
 }
 
-void check_families(const std::vector<Surface>& surfaces) {
+void check_frames(const std::vector<Surface>& surfaces) {
   std::set<std::pair<int, int>> branches;
   for (const Surface& surface : surfaces) {
-    if (branches.emplace(surface.family, surface.branch).second) continue;
-    refuse("L02", fmt::format("family {}", surface.family),
+    if (branches.emplace(surface.frame, surface.branch).second) continue;
+    refuse("L02", fmt::format("frame {}", surface.frame),
            fmt::format("branch {} twice", surface.branch), "each branch once");
   }
-  std::vector<std::vector<const Surface*>> families;
+  std::vector<std::vector<const Surface*>> frames;
   std::map<int, std::size_t> index;
   for (const Surface& surface : surfaces) {
-    const auto [entry, is_new] = index.emplace(surface.family, families.size());
-    if (is_new) families.emplace_back();
-    families[entry->second].push_back(&surface);
+    const auto [entry, is_new] = index.emplace(surface.frame, frames.size());
+    if (is_new) frames.emplace_back();
+    frames[entry->second].push_back(&surface);
   }
-  for (const auto& family : families)
-    for (std::size_t i = 1; i < family.size(); ++i) check_pair(*family[0], *family[i]);
+  for (const auto& frame : frames)
+    for (std::size_t i = 1; i < frame.size(); ++i) check_pair(*frame[0], *frame[i]);
 }
 
 }  // namespace slotgraph

@@ -1,5 +1,5 @@
 // What a branch shows to its callers, its outputs and returned gradients: where they lie in arenas,
-// and what the branches of one family must have in common (runtime.md 2.3, 4.5, 4.6).
+// and what the branches of one frame must have in common (runtime.md 2.3, 4.5, 4.6).
 #ifndef CORE_LAYOUT_SURFACE_H_
 #define CORE_LAYOUT_SURFACE_H_
 
@@ -33,18 +33,18 @@ SurfaceLayout lay_out_outputs(const std::vector<SurfaceTensor>& outputs);
 SurfaceLayout lay_out_gradients(const std::vector<SurfaceTensor>& gradients);
 
 struct Surface {
-  int family = 0;  // equal: the same slot, chunk and layer
+  int frame = 0;  // equal: the same slot, chunk and layer
   int branch = 0;
   std::vector<SurfaceTensor> tensors;
 };
 
-// Throws Error with the first broken rule: L02 a branch twice in a family, over all surfaces first;
-// then family by family, in order of first appearance, against its first surface: L03 numbers of
+// Throws Error with the first broken rule: L02 a branch twice in a frame, over all surfaces first;
+// then frame by frame, in order of first appearance, against its first surface: L03 numbers of
 // tensors; L04 two positions that lie in arenas in both branches share a storage in one of them
 // only; then position by position: L05 a tensor or module state against none, L06 module state
 // against a tensor, L07 type, device or requires_grad of a tensor. Module state is not compared
 // with module state; sizes and strides may differ.
-void check_families(const std::vector<Surface>& surfaces);
+void check_frames(const std::vector<Surface>& surfaces);
 
 }  // namespace slotgraph
 

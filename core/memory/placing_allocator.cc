@@ -51,7 +51,7 @@ class PlacingAllocator final : public ForwardingAllocator {
   void install(Session* session) {
     Session* none = nullptr;
     if (!active.compare_exchange_strong(none, session)) {
-      throw Error({"G01", "placing allocator", "another session",
+      throw Error(Error::kInternal, {"G01", "placing allocator", "another session",
                    "one session at a time in a process",
                    "do not call graph_callables while another call runs"});
     }
@@ -98,7 +98,7 @@ class PlacingAllocator final : public ForwardingAllocator {
   c10::DataPtr place(Session& session, std::size_t offset, std::size_t bytes) {
     const Arena& arena = session.plan_.arena;
     if (offset + bytes > arena.bytes) {
-      throw Error({"G02", "placing allocator",
+      throw Error(Error::kInternal, {"G02", "placing allocator",
                    fmt::format("a survivor at {} of {} bytes", offset, bytes),
                    fmt::format("one inside its arena of {} bytes", arena.bytes),
                    "report a defect of slotgraph"});

@@ -71,8 +71,10 @@ TEST(BranchOrder, RefusesVariantsOutOfRange) {
 TEST(CpSizes, AreDescendingPowersOfTwo) {
   EXPECT_EQ(cp_sizes(8, 1), (std::vector{8, 4, 2, 1}));
   EXPECT_EQ(cp_sizes(4, 4), (std::vector{4}));
-  for (const auto& [largest, smallest] : {std::pair{6, 1}, {8, 3}, {2, 4}, {0, 0}, {-4, -4}})
-    EXPECT_EQ(rule([&] { cp_sizes(largest, smallest); }), "OB1") << largest << " " << smallest;
+  for (const auto& sizes : {std::pair{6, 1}, {8, 3}, {2, 4}, {0, 0}, {-4, -4}}) {
+    EXPECT_EQ(rule([&] { cp_sizes(sizes.first, sizes.second); }), "OB1")
+        << sizes.first << " " << sizes.second;
+  }
 }
 
 }  // namespace

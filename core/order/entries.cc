@@ -13,7 +13,7 @@ namespace slotgraph {
 namespace {
 
 void refuse(const char* rule, const char* found, const char* expected, const char* advice) {
-  throw Error({rule, "pipeline communication", found, expected, advice});
+  throw Error(Error::kInput, {rule, "pipeline communication", found, expected, advice});
 }
 
 // Layer numbers of an event's chunk in the order in which the event runs them.
@@ -66,12 +66,12 @@ Order slot_order(const OrderEntries& entries) {
     const double entry = entries[i];
     const std::string where = fmt::format("order, entry {}", i);
     if (is_delayed_weight_gradient(entry)) {
-      throw Error({"OP5", where, fmt::format("{}, a delayed weight gradient", entry),
+      throw Error(Error::kInput, {"OP5", where, fmt::format("{}, a delayed weight gradient", entry),
                    "forwards and backwards only",
                    "capture without slots, or switch the delay off"});
     }
     if (!is_event(entry)) {
-      throw Error({"O01", where, fmt::format("{}", entry), "a signed chunk number from 1",
+      throw Error(Error::kInput, {"O01", where, fmt::format("{}", entry), "a signed chunk number from 1",
                    "correct the order"});
     }
     order.push_back(static_cast<int>(entry));
@@ -84,8 +84,7 @@ OrderEntries expand_for_expert_overlap(const Order& order, const std::vector<int
   for (std::size_t i = 0; i < order.size(); ++i) {
     const std::size_t chunk = static_cast<std::size_t>(std::abs(std::int64_t{order[i]}));
     if (chunk >= 1 && chunk <= layers_per_chunk.size()) continue;
-    throw Error(
-        {"O01", fmt::format("order, entry {}", i), fmt::to_string(order[i]),
+    throw Error(Error::kInput, {"O01", fmt::format("order, entry {}", i), fmt::to_string(order[i]),
          fmt::format("a chunk number from 1 to {}, or its negative", layers_per_chunk.size()),
          "correct the order"});
   }

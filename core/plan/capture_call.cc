@@ -18,7 +18,7 @@ namespace {
 
 [[noreturn]] void refuse(const char* rule, std::string where, std::string found,
                          std::string expected, std::string advice = "correct the call") {
-  throw Error({rule, std::move(where), std::move(found), std::move(expected), std::move(advice)});
+  throw Error(Error::kContract, {rule, std::move(where), std::move(found), std::move(expected), std::move(advice)});
 }
 
 enum Field { kBranch = 2, kSlot = 1, kChunk = 3, kLayer = 4, kWarmUp = 5 };
@@ -40,7 +40,7 @@ class Checker {
     check_frames();
     check_order(order_, chunks_);
     check_warm_up();
-    check_families();
+    check_branches();
     check_lockstep();
   }
 
@@ -230,13 +230,13 @@ class Checker {
     }
   }
 
-  void check_families() {
+  void check_branches() {
     std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>> branches;
     for_each_frame([&](int frame, int) {
       const auto& s = slot(frame);
       if (branches.emplace(s[kSlot], s[kChunk], s[kLayer], s[kBranch]).second) return;
       refuse("L02", fmt::format("slot {}, field 2", frame), fmt::format("branch {}", s[kBranch]),
-             "a branch that its family has once");
+             "a branch that its frame has once");
     });
   }
 

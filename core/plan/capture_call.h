@@ -86,7 +86,7 @@ struct CaptureCall {
 // - C24 two frames of one warm-up group (field 5) with different module objects
 // - C25 a sample without a first positional input
 // - W11 no warm-up iteration
-// - L02 a branch (field 2) twice in a family (fields 1, 3, 4)
+// - L02 a branch (field 2) twice in a frame (fields 1, 3, 4)
 // - K09a a branch twice in a lockstep run of events (runtime.md 5.2)
 void check(const CaptureCall& call);
 

@@ -17,7 +17,7 @@ std::string text_of(const std::vector<int>& numbers) {
 
 [[noreturn]] void refuse(const char* rule, const std::string& mine, const std::string& theirs,
                          std::string found, std::string expected) {
-  throw Error({rule, fmt::format("plans of {} and {}", mine, theirs),
+  throw Error(Error::kInput, {rule, fmt::format("plans of {} and {}", mine, theirs),
                fmt::format("{} of {}", found, theirs), fmt::format("{} of {}", expected, mine),
                "plan both from the same configuration and version"});
 }
@@ -83,10 +83,10 @@ Handshake digests_of(const Plan& plan) {
   std::string fields;
   for (const Slot& s : plan.slots) {
     fields +=
-        fmt::format("{},{},{},{},{},{},{};", s.saved_arena_id, s.physical_slot, s.io_branch_id,
-                    s.model_chunk, s.layer, s.warmup_alias_group, s.user_grad_arena_id);
+        fmt::format("{},{},{},{},{},{},{};", s.colour, s.physical_slot, s.io_branch_id,
+                    s.model_chunk, s.layer, s.module, s.gradient_colour);
   }
-  for (const auto& colours : plan.user_grad_colours) fields += text_of(colours) + ";";
+  for (const auto& colours : plan.gradient_colours) fields += text_of(colours) + ";";
   result.fields = sha256(fields);
   result.digest = sha256(fmt::format("{};{};{};{};{}", result.schema, result.order, result.shapes,
                                      result.sizes, result.fields));
@@ -139,7 +139,7 @@ void check_pipeline_agreement(const std::string& my_name, const Handshake& mine,
 void check_supported(const Plan& plan, const std::vector<std::string>& supported) {
   for (const std::string& name : capabilities_of(plan)) {
     if (std::find(supported.begin(), supported.end(), name) != supported.end()) continue;
-    throw Error({"H02", "plan", fmt::format("the capability `{}`", name),
+    throw Error(Error::kInput, {"H02", "plan", fmt::format("the capability `{}`", name),
                  fmt::format("only {}", fmt::join(supported, ", ")),
                  "use a runtime that has it, or another plan"});
   }

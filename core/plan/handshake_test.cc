@@ -47,8 +47,8 @@ TEST(Handshake, EveryPartOfThePlanHasItsDigest) {
   EXPECT_EQ(differs([](Plan& p) { p.covered_counts.pop_back(); }), "order ");
   EXPECT_EQ(differs([](Plan& p) { p.shape.rank = 1; }), "shapes ");
   EXPECT_EQ(differs([](Plan& p) { p.cp_sizes[0] = 4; }), "sizes ");
-  EXPECT_EQ(differs([](Plan& p) { p.slots.back().user_grad_arena_id++; }), "fields ");
-  EXPECT_EQ(differs([](Plan& p) { p.user_grad_colours[1][2]++; }), "fields ");
+  EXPECT_EQ(differs([](Plan& p) { p.slots.back().gradient_colour++; }), "fields ");
+  EXPECT_EQ(differs([](Plan& p) { p.gradient_colours[1][2]++; }), "fields ");
 }
 
 TEST(Handshake, AMismatchNamesBothSidesAndTheParts) {
@@ -67,7 +67,7 @@ TEST(Handshake, AMismatchNamesBothSidesAndTheParts) {
   theirs.capabilities.push_back("short-groups");
   EXPECT_NE(against(theirs).find("[H02]"), std::string::npos);
   Plan other = plan;
-  for (const int branch : {0, 14}) other.slots[branch].saved_arena_id = 13;
+  for (const int branch : {0, 14}) other.slots[branch].colour = 13;
   std::string found = against(handshake(other));
   EXPECT_NE(found.find("[H03]"), std::string::npos) << found;
   EXPECT_NE(found.find("fields "), std::string::npos) << found;

@@ -16,7 +16,7 @@ namespace {
 
 [[noreturn]] void refuse(const char* rule, std::string where, std::string found,
                          std::string expected) {
-  throw Error({rule, std::move(where), std::move(found), std::move(expected),
+  throw Error(Error::kInput, {rule, std::move(where), std::move(found), std::move(expected),
                "correct the plan or its shape"});
 }
 
@@ -78,11 +78,11 @@ void check_numbers(const Plan& plan) {
            fmt::format("{} = 2 * chunks * ring length", events));
   }
   const std::size_t chunks = plan.layers() == 0 ? 0 : plan.layers_per_chunk.size();
-  if (plan.user_grad_colours.size() != chunks) {
+  if (plan.gradient_colours.size() != chunks) {
     refuse("PL00", "user_grad_arena_of_chunk_slot",
-           fmt::format("{} chunks", plan.user_grad_colours.size()), fmt::to_string(chunks));
+           fmt::format("{} chunks", plan.gradient_colours.size()), fmt::to_string(chunks));
   }
-  for (const auto& colours : plan.user_grad_colours) {
+  for (const auto& colours : plan.gradient_colours) {
     if (static_cast<int>(colours.size()) == plan.ring_length) continue;
     refuse("PL00", "user_grad_arena_of_chunk_slot", fmt::format("{} slots", colours.size()),
            fmt::to_string(plan.ring_length));
@@ -123,16 +123,16 @@ void check_range(const Plan& plan) {
   const auto in_range = [limit](int field) { return field >= 0 && field < limit; };
   for (int index = 0; index < branches; ++index) {
     const Slot& slot = plan.slots[index];
-    const int fields[] = {slot.saved_arena_id,    slot.physical_slot, slot.io_branch_id,
-                          slot.model_chunk,       slot.layer,         slot.warmup_alias_group,
-                          slot.user_grad_arena_id};
+    const int fields[] = {slot.colour,    slot.physical_slot, slot.io_branch_id,
+                          slot.model_chunk,       slot.layer,         slot.module,
+                          slot.gradient_colour};
     for (int i = 0; i < 7; ++i) {
       if (in_range(fields[i])) continue;
       refuse("PL01", fmt::format("slot {}, field {}", index, i), fmt::to_string(fields[i]),
              fmt::format("0 to {}", limit - 1));
     }
   }
-  for (const auto& chunk : plan.user_grad_colours) {
+  for (const auto& chunk : plan.gradient_colours) {
     for (const int colour : chunk) {
       if (in_range(colour)) continue;
       refuse("PL01", "user_grad_arena_of_chunk_slot", fmt::to_string(colour),
@@ -159,41 +159,41 @@ void check_emission(const Plan& plan) {
                        place.layer));
   });
   for_each_place(plan, [&](const Place& place, const Slot& slot) {
-    if (slot.warmup_alias_group == place.module) return;
+    if (slot.module == place.module) return;
     refuse("PL08", fmt::format("slot {}, field 5", place.index),
-           fmt::to_string(slot.warmup_alias_group),
+           fmt::to_string(slot.module),
            fmt::format("{}, the module of this variant and layer", place.module));
   });
 }
 
-void check_families(const Plan& plan) {
+void check_frames(const Plan& plan) {
   const int frames = plan.frames();
   for_each_place(plan, [&](const Place& place, const Slot& slot) {
     for (int other = place.index - frames; other >= 0; other -= frames) {
       if (plan.slots[other].io_branch_id != slot.io_branch_id) continue;
       refuse("PL02", fmt::format("slot {}, field 2", place.index),
              fmt::to_string(slot.io_branch_id),
-             fmt::format("another branch than slot {} of its family has", other));
+             fmt::format("another branch than slot {} of its frame has", other));
     }
   });
   for_each_place(plan, [&](const Place& place, const Slot& slot) {
     const Slot& first = plan.slots[place.index % frames];
-    if (slot.saved_arena_id != first.saved_arena_id) {
+    if (slot.colour != first.colour) {
       refuse("PL03", fmt::format("slot {}, field 0", place.index),
-             fmt::to_string(slot.saved_arena_id),
-             fmt::format("{}, the colour of the frame in variant 0", first.saved_arena_id));
+             fmt::to_string(slot.colour),
+             fmt::format("{}, the colour of the frame in variant 0", first.colour));
     }
-    if (slot.user_grad_arena_id != first.user_grad_arena_id) {
+    if (slot.gradient_colour != first.gradient_colour) {
       refuse("PL03", fmt::format("slot {}, field 6", place.index),
-             fmt::to_string(slot.user_grad_arena_id),
-             fmt::format("{}, the gradient colour in variant 0", first.user_grad_arena_id));
+             fmt::to_string(slot.gradient_colour),
+             fmt::format("{}, the gradient colour in variant 0", first.gradient_colour));
     }
   });
   for_each_place(plan, [&](const Place& place, const Slot& slot) {
-    const int gradient = plan.user_grad_colours[place.chunk][place.slot];
-    if (slot.user_grad_arena_id == gradient) return;
+    const int gradient = plan.gradient_colours[place.chunk][place.slot];
+    if (slot.gradient_colour == gradient) return;
     refuse("PL06", fmt::format("slot {}, field 6", place.index),
-           fmt::to_string(slot.user_grad_arena_id),
+           fmt::to_string(slot.gradient_colour),
            fmt::format("{}, the gradient colour of chunk {}, slot {}", gradient, place.chunk,
                        place.slot));
   });
@@ -238,7 +238,7 @@ class Replay {
   }
   int colour(int chunk, int slot, int layer) const {
     const int layers = plan_.layers_per_chunk[chunk];
-    return plan_.slots[first_frame_[chunk] + slot * layers + layer].saved_arena_id;
+    return plan_.slots[first_frame_[chunk] + slot * layers + layer].colour;
   }
 
   void forward(int chunk, int slot) {
@@ -264,8 +264,8 @@ class Replay {
     if (last_chunk_ >= 0 && returns_gradient(chunk) && returns_gradient(last_chunk_)) {
       if (chunk == last_chunk_ && slot == last_slot_)
         refuse("PL14", at(false, chunk, slot), "two backwards of it in a row", "a longer ring");
-      const int mine = plan_.user_grad_colours[chunk][slot];
-      if (mine == plan_.user_grad_colours[last_chunk_][last_slot_]) {
+      const int mine = plan_.gradient_colours[chunk][slot];
+      if (mine == plan_.gradient_colours[last_chunk_][last_slot_]) {
         refuse("PL05", at(false, chunk, slot), fmt::format("gradient colour {}", mine),
                "another one than that of the backward before");
       }
@@ -295,6 +295,13 @@ int Plan::branch(int variant, int chunk, int physical_slot, int layer) const {
          layer;
 }
 
+int Plan::first_branch(int module) const {
+  int chunk = 0;
+  int layer = layer_of_module(module);
+  while (layer >= layers_per_chunk[chunk]) layer -= layers_per_chunk[chunk++];
+  return branch(variant_of_module(module), chunk, 0, layer);
+}
+
 void check_shape(const Plan& plan) {
   check_ranges(plan);
   check_counts(plan);
@@ -307,7 +314,7 @@ void check_structure(const Plan& plan) {
   if (plan.layers() > 0) {  // a rank with nothing to capture has no slots
     check_range(plan);
     check_emission(plan);
-    check_families(plan);
+    check_frames(plan);
   }
   check_order(plan.base_order, plan.chunks());
 }
@@ -336,7 +343,7 @@ void check_step(const Plan& plan, const Order& order) {
   const int count = static_cast<int>(order.size()) / plan.chunks() / 2;
   const auto& covered = plan.covered_counts;
   if (!std::binary_search(covered.begin(), covered.end(), count)) {
-    throw Error({"PL15", "step", fmt::format("{} microbatches", count),
+    throw Error(Error::kInput, {"PL15", "step", fmt::format("{} microbatches", count),
                  fmt::format("one of {}", fmt::join(covered, ", ")),
                  "align the step, or plan with that count"});
   }

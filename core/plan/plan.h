@@ -11,13 +11,13 @@ namespace slotgraph {
 
 // One slot: the seven fields of one branch.
 struct Slot {
-  int saved_arena_id = 0;  // colour: frames with equal colours are never live together
+  int colour = 0;  // colour: frames with equal colours are never live together
   int physical_slot = 0;
   int io_branch_id = 0;
   int model_chunk = 0;
   int layer = 0;
-  int warmup_alias_group = 0;  // index of the wrapped module
-  int user_grad_arena_id = 0;  // colour of the returned input gradient
+  int module = 0;  // index of the wrapped module
+  int gradient_colour = 0;  // colour of the returned input gradient
   bool operator==(const Slot&) const = default;
 };
 
@@ -33,7 +33,7 @@ struct Plan {
   Order base_order;  // of one variant for ring_length microbatches: the order of capture
   std::vector<Slot> slots;
   // Colour of the returned gradient of every (chunk, physical slot), also of chunks without layers.
-  std::vector<std::vector<int>> user_grad_colours;
+  std::vector<std::vector<int>> gradient_colours;
 
   int variants() const { return static_cast<int>(cp_sizes.size()); }
   int chunks() const { return static_cast<int>(layers_per_chunk.size()); }
@@ -44,6 +44,20 @@ struct Plan {
   int frame(int chunk, int physical_slot, int layer) const {
     return branch(0, chunk, physical_slot, layer);
   }
+  // The opposite way, of a branch of a checked plan: its frame, the frame's layer over all chunks,
+  // the variant, and the module of both, by the numbering of field 5.
+  int frame_of(int branch) const { return branch % frames(); }
+  int variant_of(int branch) const { return branch / frames(); }
+  int module_of(int branch) const { return slots[static_cast<std::size_t>(branch)].module; }
+  int layer_of(int branch) const { return module_of(branch) % layers(); }
+  // Modules are numbered by variant, then layer over all chunks.
+  int modules() const { return variants() * layers(); }
+  int layer_of_module(int module) const { return module % layers(); }
+  int variant_of_module(int module) const { return module / layers(); }
+  // The branch in physical slot 0.
+  int first_branch(int module) const;
+  // The physical slot that a microbatch has in every chunk.
+  int slot_of(int microbatch) const { return microbatch % ring_length; }
 };
 
 inline constexpr int kMostFrames = 1 << 14;  // of a plan, and places: slots of all chunks
@@ -62,7 +76,7 @@ void check_shape(const Plan& plan);
 //   whichever is larger
 //   PL09 a slot of a chunk without layers; PL13 chunk, slot, layer not in emission order
 //   PL08 field 5 is not the module of the variant and layer
-//   PL02 a branch twice in its family
+//   PL02 a branch twice in its frame
 //   PL03 fields 0, 6 differ between variants of a frame
 //   PL06 field 6 is not the gradient colour of its chunk and slot
 //   O01, O02 the base order

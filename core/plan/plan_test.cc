@@ -93,17 +93,17 @@ TEST(Check, NamesTheRuleOfEachSingleViolation) {
        [](Plan& plan) {
          plan.cp_sizes = {1, 2};
        }},
-      {"PL00", [](Plan& plan) { plan.user_grad_colours[0].pop_back(); }},
-      {"PL01", [](Plan& plan) { plan.slots[3].saved_arena_id = -1; }},
+      {"PL00", [](Plan& plan) { plan.gradient_colours[0].pop_back(); }},
+      {"PL01", [](Plan& plan) { plan.slots[3].colour = -1; }},
       {"PL01", [](Plan& plan) { plan.slots[3].layer = 1 << 19; }},
       {"PL13", [](Plan& plan) { std::swap(plan.slots[0], plan.slots[1]); }},
-      {"PL08", [](Plan& plan) { plan.slots[9].warmup_alias_group = 0; }},
+      {"PL08", [](Plan& plan) { plan.slots[9].module = 0; }},
       {"PL02", [](Plan& plan) { plan.slots[9].io_branch_id = 1; }},
-      {"PL03", [](Plan& plan) { plan.slots[9].saved_arena_id = 7; }},
-      {"PL03", [](Plan& plan) { plan.slots[2].user_grad_arena_id = 1; }},
+      {"PL03", [](Plan& plan) { plan.slots[9].colour = 7; }},
+      {"PL03", [](Plan& plan) { plan.slots[2].gradient_colour = 1; }},
       {"PL04",
        [](Plan& plan) {
-         for (int v : {0, 8}) plan.slots[v + 1].saved_arena_id = 0;
+         for (int v : {0, 8}) plan.slots[v + 1].colour = 0;
        }},
       {"PL14",
        [](Plan& plan) {
@@ -113,7 +113,7 @@ TEST(Check, NamesTheRuleOfEachSingleViolation) {
       {"PL00", [](Plan& plan) { plan.base_order.push_back(1); }},
       {"O01", [](Plan& plan) { plan.base_order[0] = 2; }},
       {"O02", [](Plan& plan) { std::swap(plan.base_order.front(), plan.base_order.back()); }},
-      {"PL01", [](Plan& plan) { plan.user_grad_colours[1][0] = 1 << 19; }},
+      {"PL01", [](Plan& plan) { plan.gradient_colours[1][0] = 1 << 19; }},
   };
   for (const auto& [rule, violate] : cases) {
     Plan plan = good;
@@ -131,8 +131,8 @@ TEST(Check, NamesTheRuleOfEachSingleViolation) {
   huge.shape.microbatch_group_size = 2147483647;
   EXPECT_EQ(broken_rule(huge), "OP2");
   Plan plan = good;
-  for (Slot& slot : plan.slots) slot.user_grad_arena_id = 0;
-  for (auto& chunk : plan.user_grad_colours) std::fill(chunk.begin(), chunk.end(), 0);
+  for (Slot& slot : plan.slots) slot.gradient_colour = 0;
+  for (auto& chunk : plan.gradient_colours) std::fill(chunk.begin(), chunk.end(), 0);
   EXPECT_EQ(broken_rule(plan), "PL05");
 }
 

@@ -25,7 +25,7 @@ std::vector<Slot> emit(const Plan& plan, const Colouring& frame_colours) {
         for (int layer = 0; layer < plan.layers_per_chunk[chunk]; ++layer, ++frame) {
           slots.push_back({frame_colours[frame], slot, variant * plan.ring_length + slot, chunk,
                            layer, variant * layers + first_layer + layer,
-                           plan.user_grad_colours[chunk][slot]});
+                           plan.gradient_colours[chunk][slot]});
         }
       }
       first_layer += plan.layers_per_chunk[chunk];
@@ -66,7 +66,7 @@ Plan make_plan(const PlanRequest& request) {
   const int shortest = shortest_ring(request.shape, request.counts);
   if (request.ring_length == 0) plan.ring_length = shortest;
   if (plan.ring_length < shortest) {
-    throw Error({"PL14", "ring_length", fmt::to_string(plan.ring_length),
+    throw Error(Error::kInput, {"PL14", "ring_length", fmt::to_string(plan.ring_length),
                  fmt::format("at least {}", shortest), "use a longer ring"});
   }
   check_shape(plan);
@@ -78,7 +78,7 @@ Plan make_plan(const PlanRequest& request) {
   const Colouring gradients = dsatur(liveness.successive);
   for (int chunk = 0; chunk < plan.chunks(); ++chunk) {
     const auto begin = gradients.begin() + std::ptrdiff_t{chunk} * plan.ring_length;
-    plan.user_grad_colours.emplace_back(begin, begin + plan.ring_length);
+    plan.gradient_colours.emplace_back(begin, begin + plan.ring_length);
   }
   plan.slots = emit(
       plan, dsatur(frame_conflicts(liveness.together, plan.layers_per_chunk, plan.ring_length)));

@@ -5,18 +5,12 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/json_reader.h"
 
 namespace slotgraph {
-namespace {
-
-constexpr std::array kVerdicts = {"holds", "violated", "unknown", "flaky"};
-
-}  // namespace
-
-std::string to_string(Verdict verdict) { return kVerdicts[static_cast<std::size_t>(verdict)]; }
 
 std::array<std::uint64_t*, 7> Counters::fields() {
   return {&microbatches,   &frames_captured, &replays,          &tensors_compared,
@@ -57,7 +51,7 @@ Record record_from_json(const nlohmann::json& json, const std::string& where) {
   const JsonReader reader(json, where);
   const std::int64_t schema = reader.field("schema").integer();
   if (schema != kRecordSchema) {
-    throw Error({"F01", where + "/schema", fmt::to_string(schema), fmt::to_string(kRecordSchema),
+    throw Error(Error::kInput, {"F01", where + "/schema", fmt::to_string(schema), fmt::to_string(kRecordSchema),
                  "use the version of slotgraph that wrote the records"});
   }
   Record record;
@@ -70,11 +64,7 @@ Record record_from_json(const nlohmann::json& json, const std::string& where) {
   record.wrapped = reader.field("wrapped").boolean();
   record.mixed = reader.field("mixed").boolean();
   record.equal_tokens = reader.field("equal_tokens").boolean();
-  const std::string verdict =
-      reader.field("verdict").choice({"holds", "violated", "unknown", "flaky"});
-  for (std::size_t i = 0; i < kVerdicts.size(); ++i) {
-    if (verdict == kVerdicts[i]) record.verdict = static_cast<Verdict>(i);
-  }
+  record.verdict = verdict_from_json(reader.field("verdict"));
   for (const JsonReader& finding : reader.field("findings").elements()) {
     record.findings.push_back({finding.field("property").text(), finding.field("execution").text(),
                                finding.field("where").text(), finding.field("what").text()});
@@ -106,10 +96,7 @@ void Summary::add(Record record) {
   mixed += record.mixed;
   mixed_and_wrapped += record.mixed && record.wrapped;
   equal_tokens += record.equal_tokens;
-  holds += record.verdict == Verdict::kHolds;
-  violated += record.verdict == Verdict::kViolated;
-  unknown += record.verdict == Verdict::kUnknown;
-  flaky += record.verdict == Verdict::kFlaky;
+  count.add(record.verdict);
   for (std::size_t i = 0; i < Counters::kNames.size(); ++i)
     *counters.fields()[i] += *record.counters.fields()[i];
 }
@@ -123,15 +110,13 @@ nlohmann::json to_json(const Summary& summary) {
                          {"mixed_and_wrapped", summary.mixed_and_wrapped},
                          {"equal_tokens", summary.equal_tokens},
                          {"different_tokens", summary.cases - summary.equal_tokens},
-                         {"verdicts",
-                          {{"holds", summary.holds},
-                           {"violated", summary.violated},
-                           {"flaky", summary.flaky},
-                           {"unknown", summary.unknown}}}};
+                         {"verdicts", to_json(summary.count)}};
   Counters counters = summary.counters;
   for (std::size_t i = 0; i < Counters::kNames.size(); ++i)
     json[Counters::kNames[i]] = *counters.fields()[i];
   return json;
 }
+
+ExitCode exit_code_of(const Summary& summary) { return exit_code_of(summary.count); }
 
 }  // namespace slotgraph

@@ -5,15 +5,14 @@
 
 #include <array>
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
-namespace slotgraph {
+#include "core/exit_code.h"
+#include "core/record/verdict.h"
 
-// kFlaky: it failed, and not again in the same way in a fresh process.
-enum class Verdict { kHolds, kViolated, kUnknown, kFlaky };
-std::string to_string(Verdict verdict);
+namespace slotgraph {
 
 // One difference or broken promise.
 struct Finding {
@@ -45,8 +44,8 @@ struct Record {
   std::string case_digest;
   std::string plan;
   std::string schedule;
-  bool skipped =
-      false;  // the schedule does not fit the plan: nothing ran, the verdict does not count
+  // The schedule does not fit the plan: nothing ran, the verdict does not count.
+  bool skipped = false;
   bool wrapped = false;
   bool mixed = false;
   bool equal_tokens = false;
@@ -76,15 +75,14 @@ struct Summary {
   std::uint64_t mixed = 0;
   std::uint64_t mixed_and_wrapped = 0;
   std::uint64_t equal_tokens = 0;
-  std::uint64_t holds = 0;
-  std::uint64_t violated = 0;
-  std::uint64_t unknown = 0;
-  std::uint64_t flaky = 0;
+  VerdictCounts count;  // of executed cases
   Counters counters;
 
   void add(Record record);
 };
 nlohmann::json to_json(const Summary& summary);
+// Of a campaign that came to its end: kUnknown without any executed case.
+ExitCode exit_code_of(const Summary& summary);
 
 }  // namespace slotgraph
 

@@ -164,7 +164,7 @@ std::string liveness_violation(const Plan& plan, const std::vector<Pass>& passes
     return static_cast<Integer>(pass.chunk) * plan.ring_length + slot(pass);
   };
   const auto gradient_colour = [&](const Pass& pass) -> Integer {
-    return plan.user_grad_colours[pass.chunk][slot(pass)];
+    return plan.gradient_colours[pass.chunk][slot(pass)];
   };
   // A chunk without layers returns no gradient.
   const auto returned = [&](Integer key, const Pass& pass) {
@@ -177,7 +177,7 @@ std::string liveness_violation(const Plan& plan, const std::vector<Pass>& passes
     const Integer frame =
         total(plan.layers_per_chunk, pass.chunk) * plan.ring_length + slot(pass) * layers;
     for (Integer layer = 0; layer < layers; ++layer)
-      arenas.push_back({plan.slots[frame + layer].saved_arena_id, pass.begin, pass.end});
+      arenas.push_back({plan.slots[frame + layer].colour, pass.begin, pass.end});
   }
   const std::pair<const char*, Integer> rules[] = {
       {"PL14", std::min(first_overlap(places), first_repeat(passes,
@@ -210,10 +210,10 @@ std::vector<std::string> liveness_decisions(const Plan& plan) {
 // --- Plans ---
 
 constexpr int Slot::*kFields[] = {
-    &Slot::saved_arena_id, &Slot::physical_slot,      &Slot::io_branch_id,      &Slot::model_chunk,
-    &Slot::layer,          &Slot::warmup_alias_group, &Slot::user_grad_arena_id};
+    &Slot::colour, &Slot::physical_slot,      &Slot::io_branch_id,      &Slot::model_chunk,
+    &Slot::layer,          &Slot::module, &Slot::gradient_colour};
 
-auto family(const Slot& slot) {
+auto frame(const Slot& slot) {
   return std::tuple(slot.physical_slot, slot.model_chunk, slot.layer);
 }
 
@@ -263,8 +263,8 @@ bool wrong_sizes(const Plan& plan) {
              static_cast<Integer>(plan.cp_sizes.size()) * plan.ring_length * layers(plan) ||
          static_cast<Integer>(plan.base_order.size()) !=
              2 * static_cast<Integer>(plan.layers_per_chunk.size()) * plan.ring_length ||
-         plan.user_grad_colours.size() != (graphs ? plan.layers_per_chunk.size() : 0) ||
-         any(plan.user_grad_colours, [&](const std::vector<int>& colours) {
+         plan.gradient_colours.size() != (graphs ? plan.layers_per_chunk.size() : 0) ||
+         any(plan.gradient_colours, [&](const std::vector<int>& colours) {
            return static_cast<Integer>(colours.size()) != plan.ring_length;
          });
 }
@@ -307,7 +307,7 @@ constexpr Rule<Plan> kPlanRules[] = {
                     return any(std::vector(std::begin(kFields), std::end(kFields)),
                                [&](int Slot::*field) { return outside(slot.*field); });
                   }) ||
-              any(plan.user_grad_colours,
+              any(plan.gradient_colours,
                   [&](const std::vector<int>& colours) { return any(colours, outside); });
      }},
     {"PL09",
@@ -320,35 +320,35 @@ constexpr Rule<Plan> kPlanRules[] = {
     {"PL13",
      [](const Plan& plan) {
        return any_slot(plan, [](const Slot& slot, const Position& at) {
-         return family(slot) != std::tuple(at.slot, at.chunk, at.layer);
+         return frame(slot) != std::tuple(at.slot, at.chunk, at.layer);
        });
      }},
     {"PL08",
      [](const Plan& plan) {
        return any_slot(plan, [](const Slot& slot, const Position& at) {
-         return slot.warmup_alias_group != at.module;
+         return slot.module != at.module;
        });
      }},
     {"PL02",
      [](const Plan& plan) {
        const auto branch = [](const Slot& slot) {
-         return std::tuple_cat(family(slot), std::tuple(slot.io_branch_id));
+         return std::tuple_cat(frame(slot), std::tuple(slot.io_branch_id));
        };
        return distinct(plan.slots, branch) != plan.slots.size();
      }},
     {"PL03",
      [](const Plan& plan) {
        const auto shared = [](const Slot& slot) {
-         return std::tuple_cat(family(slot),
-                               std::tuple(slot.saved_arena_id, slot.user_grad_arena_id));
+         return std::tuple_cat(frame(slot),
+                               std::tuple(slot.colour, slot.gradient_colour));
        };
-       return distinct(plan.slots, shared) != distinct(plan.slots, family);
+       return distinct(plan.slots, shared) != distinct(plan.slots, frame);
      }},
     {"PL06",
      [](const Plan& plan) {
        return any(plan.slots, [&](const Slot& slot) {
-         return slot.user_grad_arena_id !=
-                plan.user_grad_colours[slot.model_chunk][slot.physical_slot];
+         return slot.gradient_colour !=
+                plan.gradient_colours[slot.model_chunk][slot.physical_slot];
        });
      }},
     {"O01",

@@ -41,8 +41,8 @@ Plan random_plan(Random& random) {
 namespace {
 
 std::vector<std::int64_t> members(const Slot& slot) {
-  return {slot.saved_arena_id, slot.physical_slot,      slot.io_branch_id,      slot.model_chunk,
-          slot.layer,          slot.warmup_alias_group, slot.user_grad_arena_id};
+  return {slot.colour, slot.physical_slot,      slot.io_branch_id,      slot.model_chunk,
+          slot.layer,          slot.module, slot.gradient_colour};
 }
 
 std::vector<int> repeated(const std::vector<int>& values, int times) {
@@ -119,8 +119,8 @@ CaptureCall random_call(Random& random) {
 namespace {
 
 constexpr int Slot::*kFields[] = {
-    &Slot::saved_arena_id, &Slot::physical_slot,      &Slot::io_branch_id,      &Slot::model_chunk,
-    &Slot::layer,          &Slot::warmup_alias_group, &Slot::user_grad_arena_id};
+    &Slot::colour, &Slot::physical_slot,      &Slot::io_branch_id,      &Slot::model_chunk,
+    &Slot::layer,          &Slot::module, &Slot::gradient_colour};
 
 template <typename Values>
 void erase_any(Random& random, Values& values) {
@@ -165,19 +165,19 @@ void set_any_field(Random& random, Plan& plan, int Slot::*field) {
 void share_arena(Random& random, Plan& plan) {
   if (plan.slots.empty()) return;
   const Slot one = random.pick(plan.slots), other = random.pick(plan.slots);
-  set_frame(plan, one, &Slot::saved_arena_id, other.saved_arena_id);
+  set_frame(plan, one, &Slot::colour, other.colour);
 }
 
 void share_gradient_arena(Random& random, Plan& plan) {
-  auto* colours = random.element(plan.user_grad_colours);
+  auto* colours = random.element(plan.gradient_colours);
   int* colour = colours == nullptr ? nullptr : random.element(*colours);
   if (colour == nullptr) return;
   *colour = random.below(2);
-  const int chunk = static_cast<int>(colours - plan.user_grad_colours.data());
+  const int chunk = static_cast<int>(colours - plan.gradient_colours.data());
   const int physical_slot = static_cast<int>(colour - colours->data());
   for (Slot& slot : plan.slots) {
     if (slot.model_chunk == chunk && slot.physical_slot == physical_slot)
-      slot.user_grad_arena_id = *colour;
+      slot.gradient_colour = *colour;
   }
 }
 
@@ -219,7 +219,7 @@ int* any_number(Random& random, Plan& plan) {
     case 5:
       return random.element(plan.base_order);
     default:
-      auto* colours = random.element(plan.user_grad_colours);
+      auto* colours = random.element(plan.gradient_colours);
       return colours == nullptr ? nullptr : random.element(*colours);
   }
 }
@@ -249,13 +249,13 @@ void change_any_length(Random& random, Plan& plan) {
     case 4:
       return resize_any(random, plan.slots);
     default:
-      if (auto* colours = random.element(plan.user_grad_colours)) resize_any(random, *colours);
+      if (auto* colours = random.element(plan.gradient_colours)) resize_any(random, *colours);
   }
 }
 
 constexpr Violation<Plan> kPlanViolations[] = {
     {"PL00", [](Random& random, Plan& plan) { resize_any(random, plan.slots); }},
-    {"PL00", [](Random& random, Plan& plan) { resize_any(random, plan.user_grad_colours); }},
+    {"PL00", [](Random& random, Plan& plan) { resize_any(random, plan.gradient_colours); }},
     {"PL00", [](Random& random, Plan& plan) { repeat_any(random, plan.covered_counts); }},
     {"PL00", [](Random&, Plan& plan) { plan.ring_length = 0; }},
     {"OP1",
@@ -285,7 +285,7 @@ constexpr Violation<Plan> kPlanViolations[] = {
     {"PL13", [](Random& random, Plan& plan) { set_any_field(random, plan, &Slot::physical_slot); }},
     {"PL13", [](Random& random, Plan& plan) { set_any_field(random, plan, &Slot::layer); }},
     {"PL08",
-     [](Random& random, Plan& plan) { set_any_field(random, plan, &Slot::warmup_alias_group); }},
+     [](Random& random, Plan& plan) { set_any_field(random, plan, &Slot::module); }},
     {"PL02",
      [](Random& random, Plan& plan) {
        if (!plan.slots.empty())
@@ -293,13 +293,13 @@ constexpr Violation<Plan> kPlanViolations[] = {
      }},
     {"PL02", [](Random& random, Plan& plan) { set_any_field(random, plan, &Slot::io_branch_id); }},
     {"PL03",
-     [](Random& random, Plan& plan) { set_any_field(random, plan, &Slot::saved_arena_id); }},
+     [](Random& random, Plan& plan) { set_any_field(random, plan, &Slot::colour); }},
     {"PL03",
-     [](Random& random, Plan& plan) { set_any_field(random, plan, &Slot::user_grad_arena_id); }},
+     [](Random& random, Plan& plan) { set_any_field(random, plan, &Slot::gradient_colour); }},
     {"PL06",
      [](Random& random, Plan& plan) {
        if (!plan.slots.empty())
-         set_frame(plan, random.pick(plan.slots), &Slot::user_grad_arena_id, any_id(random, plan));
+         set_frame(plan, random.pick(plan.slots), &Slot::gradient_colour, any_id(random, plan));
      }},
     {"PL00", [](Random& random, Plan& plan) { resize_any(random, plan.base_order); }},
     {"O01",
@@ -367,7 +367,7 @@ void set_member(Random& random, CaptureCall& call, std::size_t member) {
     (*slot)[member] = (*other)[member];
 }
 
-// Two branches of a family become one; the layers of their families differ.
+// Two branches of a frame become one; the layers of their frames differ.
 void repeat_branch(Random& random, CaptureCall& call) {
   const auto* other = any_slot(random, call);
   if (other == nullptr || other->size() != 7) return;

@@ -3,6 +3,7 @@
 #include "fuzz/campaign/campaign.h"
 #include "fuzz/campaign/options.h"
 #include "fuzz/campaign/worker.h"
+#include "core/program.h"
 #include "fuzz/process/program.h"
 
 namespace slotgraph::fuzz {
@@ -24,5 +25,6 @@ int run(int argc, char** argv) {
 }  // namespace slotgraph::fuzz
 
 int main(int argc, char** argv) {
-  return slotgraph::fuzz::run_program("campaign", argc, argv, slotgraph::fuzz::run);
+  slotgraph::fuzz::prepare_process(argv);
+  return slotgraph::run_program("campaign", argc, argv, slotgraph::fuzz::run);
 }

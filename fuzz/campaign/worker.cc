@@ -4,14 +4,17 @@
 #include <malloc.h>
 
 #include <cstdio>
-#include <iostream>
-#include <string>
 
 #include "core/device/device.h"
-#include "core/record/record.h"
 #include "fuzz/execute/execute.h"
+#include "fuzz/process/pool.h"
 
 namespace slotgraph::fuzz {
+
+void to_json(nlohmann::json& json, const CaseReply& reply) { json = to_json(reply.record); }
+void from_json(const nlohmann::json& json, CaseReply& reply) {
+  reply.record = record_from_json(json, "worker");
+}
 
 Generated draw_case(const Options& options, const Sources& sources, std::uint64_t index) {
   return options.large ? generate_large(sources, options.seed, index)
@@ -25,22 +28,20 @@ int run_worker(const Options& options, const Sources& sources) {
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   device::initialise();
   Executor executor({.keep_captures = options.large, .compare_on_device = options.large});
-  for (std::string line; std::getline(std::cin, line);) {
-    const std::uint64_t index = std::stoull(line);
-    const Generated generated = draw_case(options, sources, index);
-    Record record;
+  serve<CaseRequest>([&](const CaseRequest& request) {
+    const Generated generated = draw_case(options, sources, request.index);
+    CaseReply reply;
     if (generated.skipped) {
-      record.case_seed = generated.value.seed;
-      record.plan = generated.plan;
-      record.schedule = generated.schedule;
-      record.skipped = true;
+      reply.record.case_seed = generated.value.seed;
+      reply.record.plan = generated.plan;
+      reply.record.schedule = generated.schedule;
+      reply.record.skipped = true;
     } else {
-      record = executor.run(generated.value);
+      reply.record = executor.run(generated.value);
     }
-    record.index = index;
-    fmt::print("{}\n", to_json(record).dump());
-    std::fflush(stdout);
-  }
+    reply.record.index = request.index;
+    return reply;
+  });
   const std::vector<Finding> left = executor.end();
   for (const Finding& finding : left)
     fmt::print(stderr, "{}, {}: {}\n", finding.property, finding.where, finding.what);

@@ -34,7 +34,7 @@ LayerCase layer_from_json(const JsonReader& reader) {
 void require_fit(bool holds, const JsonReader& reader, const char* field, std::string found,
                  std::string expected) {
   if (holds) return;
-  throw Error({"F02", reader.path() + "/" + field, std::move(found), std::move(expected),
+  throw Error(Error::kInput, {"F02", reader.path() + "/" + field, std::move(found), std::move(expected),
                "correct the case"});
 }
 
@@ -100,7 +100,7 @@ nlohmann::json to_json(const Case& value) {
 Case case_from_json(const JsonReader& reader) {
   const std::int64_t schema = reader.field("schema").integer();
   if (schema != kCaseSchema) {
-    throw Error({"F01", reader.path() + "/schema", fmt::to_string(schema),
+    throw Error(Error::kInput, {"F01", reader.path() + "/schema", fmt::to_string(schema),
                  fmt::to_string(kCaseSchema), "use the version of slotgraph that wrote the case"});
   }
   reader.allow_only({"schema", "seed", "plan", "schedule", "layers", "hidden", "dtype", "tokens",
@@ -127,7 +127,7 @@ Case case_from_json(const JsonReader& reader) {
   value.poison = static_cast<int>(reader.field("poison").integer(0, 255));
   value.modes.clear();
   for (const JsonReader& mode : reader.field("modes").elements())
-    value.modes.push_back(mode.choice({"placement", "arena", "checkpoint"}));
+    value.modes.push_back(mode_from_name(mode.choice(names_of(slot_modes()))));
   value.shadow = reader.field("shadow").boolean();
   value.partial_backward = reader.field("partial_backward").boolean();
   check_fit(reader, value);

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/graph/mode.h"
+
 #include "core/json_reader.h"
 #include "core/plan/plan.h"
 
@@ -42,8 +44,7 @@ struct Case {
   std::uint64_t order_seed = 0;         // order of queued device work
   std::string addresses = "ascending";  // ascending, descending or seeded
   int poison = 0xFF;
-  // Sharing modes that are compared with eager: `placement`, `arena`, `checkpoint`.
-  std::vector<std::string> modes = {"placement"};
+  std::vector<Mode> modes = {Mode::kPlacement};  // slot modes that are compared with eager
   // Before each replay of a slot graph every dead byte is poisoned, after it every byte that others
   // own is verified.
   bool shadow = false;

@@ -19,7 +19,7 @@ const void* AddressBook::note(int frame, const std::string& what, const void* ad
 
 int Driver::branch(const Place& place, int variant) const {
   const Plan& plan = model_.spec().plan;
-  return plan.branch(variant, place.chunk, place.microbatch % plan.ring_length, place.layer);
+  return plan.branch(variant, place.chunk, plan.slot_of(place.microbatch), place.layer);
 }
 
 void Driver::run() {
@@ -66,7 +66,7 @@ void Driver::forward(const Place& event, int variant) {
 void Driver::backward(const Place& event, int variant) {
   const int layers = model_.spec().plan.layers_per_chunk[event.chunk];
   if (layers == 0) {
-    const int slot = event.microbatch % model_.spec().plan.ring_length;
+    const int slot = model_.spec().plan.slot_of(event.microbatch);
     callables_.note_empty_backward(event.chunk, slot);
     if (watchers_.shadow) watchers_.shadow->empty_backward(event.chunk, slot);
   }
@@ -204,7 +204,7 @@ void Driver::end_step(int step) {
 void Driver::note_address(const Place& place, const std::string& what, const at::Tensor& tensor) {
   if (!watchers_.addresses) return;
   const Plan& plan = model_.spec().plan;
-  const int frame = plan.frame(place.chunk, place.microbatch % plan.ring_length, place.layer);
+  const int frame = plan.frame(place.chunk, plan.slot_of(place.microbatch), place.layer);
   if (const void* const first = watchers_.addresses->note(frame, what, tensor.const_data_ptr())) {
     address_faults_.push_back(fmt::format(
         "step {}, microbatch {}, chunk {}, layer {}, {}: found {}, expected {} as at first",

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "core/graph/callables.h"
+#include "core/graph/graph_callables.h"
 #include "fuzz/execute/model.h"
 #include "fuzz/execute/observer.h"
 #include "fuzz/execute/shadow.h"

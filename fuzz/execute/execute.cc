@@ -9,7 +9,7 @@
 
 #include "core/device/device.h"
 #include "core/error.h"
-#include "core/graph/callables.h"
+#include "core/graph/graph_callables.h"
 #include "core/models/blocks.h"
 #include "fuzz/execute/driver.h"
 #include "fuzz/execute/layout_digest.h"
@@ -99,10 +99,10 @@ class Prepared {
     const auto truth = make_truth(options_.compare_on_device);
     Driver(parts_->model, set(Mode::kEager).callables(), *truth, {.pass_zeros = true}).run();
     record.value_digest = truth->digest();
-    run_graphs(*truth, Mode::kNative, "native", record);
-    for (const std::string& name : case_.modes) {
-      const Mode mode = mode_from_name(name);
-      const bool copies = mode != Mode::kPlacement;
+    run_graphs(*truth, Mode::kNative, to_string(Mode::kNative), record);
+    for (const Mode mode : case_.modes) {
+      const std::string name = to_string(mode);
+      const bool copies = traits(mode).copies;
       if (copies && parts_->model.aliases_leading_input()) {
         expect_refused(mode, name, "L01", record);
       } else if (copies && parts_->model.hides_saves()) {
@@ -244,13 +244,6 @@ std::vector<Finding> Executor::end() {
   if (kept_) kept_->end(record);
   kept_.reset();
   return record.findings;
-}
-
-Mode mode_from_name(const std::string& name) {
-  return name == "arena"        ? Mode::kArena
-         : name == "checkpoint" ? Mode::kCheckpoint
-         : name == "native"     ? Mode::kNative
-                                : Mode::kPlacement;
 }
 
 device::Simulation simulation_of(const Case& value) {

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "core/device/device.h"
-#include "core/graph/callables.h"
+#include "core/graph/graph_callables.h"
 #include "core/record/record.h"
 #include "fuzz/case/case.h"
 
@@ -49,9 +49,6 @@ class Executor {
 
 // Runs one case and gives everything back.
 Record execute(const Case& value);
-
-// `placement`, `arena`, `checkpoint` or `native`.
-Mode mode_from_name(const std::string& name);
 
 // What the case asks of a simulated device.
 device::Simulation simulation_of(const Case& value);

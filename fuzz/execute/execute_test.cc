@@ -23,7 +23,7 @@ Case small_case() {
   value.schedule = {"test", {0, 1, 1, 0}};
   for (LayerCase& layer : value.layers) layer = {.block = "mlp"};
   value.tokens = {16, 8};
-  value.modes = {"placement", "arena", "checkpoint"};
+  value.modes = slot_modes();
   return value;
 }
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "core/graph/callables.h"
+#include "core/graph/graph_callables.h"
 #include "core/plan/plan.h"
 
 namespace slotgraph::fuzz {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph/callables.h"
+#include "core/graph/graph_callables.h"
 
 namespace slotgraph::fuzz {
 

@@ -68,8 +68,8 @@ Generated generate(const Sources& sources, std::uint64_t seed) {
   value.order_seed = draw.chance(4) ? 0 : draw(rc::gen::arbitrary<std::uint64_t>());
   value.addresses = draw.one_of<std::string>({"ascending", "descending", "seeded"});
   value.poison = draw.one_of<int>({0xFF, 0xFF, 0x7F, 0x01});
-  if (draw.chance(3)) value.modes.emplace_back("arena");
-  if (draw.chance(3)) value.modes.emplace_back("checkpoint");
+  for (const Mode mode : slot_modes())
+    if (mode != value.modes.front() && draw.chance(3)) value.modes.push_back(mode);
   // Every replay then touches all memory of the pool: small cases only.
   constexpr std::size_t most_branches = 64;
   value.shadow = draw.chance(4) && value.plan.slots.size() <= most_branches;

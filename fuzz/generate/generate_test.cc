@@ -106,7 +106,7 @@ TEST(Generate, DistributionCoversTheCorners) {
     ++count[value.addresses];
     count["partial backward"] += value.partial_backward;
     count["shadow"] += value.shadow;
-    for (const std::string& mode : value.modes) ++count["mode " + mode];
+    for (const Mode mode : value.modes) ++count["mode " + to_string(mode)];
     for (const LayerCase& layer : value.layers) {
       ++count["block " + layer.block];
       ++count["trainable " + layer.trainable];

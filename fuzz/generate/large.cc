@@ -57,8 +57,9 @@ Case shape_case(const Sources& sources, std::uint64_t campaign_seed, std::uint64
   for (const int cp : value.plan.cp_sizes)
     value.tokens.push_back(equal ? tokens : std::max<std::int64_t>(tokens / cp, 1));
   value.addresses = draw.one_of<std::string>({"ascending", "descending", "seeded"});
-  if (shape % 3 == 0) value.modes.emplace_back("arena");
-  if (shape % 3 == 1) value.modes.emplace_back("checkpoint");
+  // Besides placement one other slot mode, or none.
+  const std::vector<Mode> slots = slot_modes();
+  if (shape % slots.size() + 1 < slots.size()) value.modes.push_back(slots[shape % slots.size() + 1]);
   value.partial_backward = draw.chance(4);
   return value;
 }

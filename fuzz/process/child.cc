@@ -10,6 +10,7 @@ namespace slotgraph::fuzz {
 namespace {
 
 std::string read_text(const std::string& path, std::uintmax_t from) {
+  if (path.empty()) return "";
   std::ifstream file(path);
   file.seekg(static_cast<std::streamoff>(from));
   std::stringstream text;
@@ -32,7 +33,7 @@ void Child::give(const nlohmann::json& request) {
     if (none) errors_before_ = 0;
     since_ = std::chrono::steady_clock::now();
     if (process_->write_line(line)) return;
-    retire();
+    (void)retire();
   }
   process_ = std::make_unique<Process>(command_, error_file_);  // it ends: that is the answer
 }
@@ -42,11 +43,12 @@ void Child::kill() {
   process_->kill();
 }
 
-void Child::retire() {
-  if (!process_) return;
+std::optional<int> Child::retire() {
+  if (!process_) return std::nullopt;
   process_->close_input();
-  (void)process_->wait();
+  const int code = process_->wait();
   process_.reset();
+  return code;
 }
 
 double Child::seconds() const {
@@ -74,14 +76,6 @@ std::optional<Child::Answer> Child::answer() {
     busy_ = false;
   }
   return result;
-}
-
-Child::Answer Child::wait_for_answer(double patience_seconds) {
-  for (;;) {
-    wait_for_output({this});
-    if (auto found = answer()) return *std::move(found);
-    if (seconds() > patience_seconds && !killed_) kill();
-  }
 }
 
 void wait_for_output(const std::vector<Child*>& children) {

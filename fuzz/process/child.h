@@ -18,7 +18,7 @@ namespace slotgraph::fuzz {
 // Started with the first request, and again after it has ended. One request at a time.
 class Child {
  public:
-  // Its standard error goes to the file.
+  // Its standard error goes to the file; empty: it is this process's.
   Child(std::vector<std::string> command, std::string error_file)
       : command_(std::move(command)), error_file_(std::move(error_file)) {}
 
@@ -27,8 +27,8 @@ class Child {
   int output() const { return process_->output(); }  // to poll while it is busy
   double seconds() const;                            // since the request
   void kill();
-  // Waits for the end of a child that ends by itself after its answer.
-  void retire();
+  // Ends its input and waits for its end. Its exit code; none if it was not running.
+  std::optional<int> retire();
 
   struct Answer {
     nlohmann::json json;     // null: the process ended instead
@@ -39,8 +39,6 @@ class Child {
   };
   // The answer, once it is there.
   std::optional<Answer> answer();
-  // Waits for it; a child that takes longer is killed.
-  Answer wait_for_answer(double patience_seconds);
 
  private:
   std::vector<std::string> command_;

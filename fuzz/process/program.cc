@@ -8,13 +8,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <exception>
 #include <filesystem>
-#include <string_view>
 #include <system_error>
 
-#include "core/error.h"
-#include "core/exit_code.h"
 
 namespace slotgraph::fuzz {
 namespace {
@@ -30,14 +26,6 @@ void run_without_address_randomisation(char** argv) {
              "warning: address randomisation cannot be switched off here; runs may differ in "
              "allocation order\n");
   ::setenv("SLOTGRAPH_ASLR_REFUSED", "1", 1);
-}
-
-// Every error by its rule: bad input, files, or a defect of the harness.
-int exit_code(const Error& error) {
-  if (error.rule() == "F03") return kInputOutput;
-  if (error.rule() == "D02") return kUnknown;  // no device
-  const char kind = error.rule()[0];
-  return std::string_view("JFPMOT").find(kind) != std::string_view::npos ? kUsage : kInternal;
 }
 
 volatile std::sig_atomic_t stop_signal = 0;
@@ -83,18 +71,9 @@ std::string program_path(const std::string& name) {
   return (self.parent_path().parent_path() / name / name).string();
 }
 
-int run_program(const char* name, int argc, char** argv, int (*run)(int, char**)) {
+void prepare_process(char** argv) {
   run_without_address_randomisation(argv);
   std::signal(SIGPIPE, SIG_IGN);  // a child that died is found when its output ends
-  try {
-    return run(argc, argv);
-  } catch (const Error& error) {
-    fmt::print(stderr, "{}: {}\n", name, error.what());
-    return exit_code(error);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: internal error: {}\n", name, error.what());
-    return kInternal;
-  }
 }
 
 }  // namespace slotgraph::fuzz

@@ -6,9 +6,9 @@
 
 namespace slotgraph::fuzz {
 
-// Starts itself again without address randomisation if that is on (one warning where it cannot be
-// switched off), calls `run`, and turns what that throws into a message and an exit code.
-int run_program(const char* name, int argc, char** argv, int (*run)(int argc, char** argv));
+// The first thing in main: starts the program again without address randomisation if that is on (one
+// warning where it cannot be switched off), and lets no child that dies end it.
+void prepare_process(char** argv);
 
 // Plans and schedules lie beside the program, where Bazel puts them; `bazel run` starts it there
 // already.

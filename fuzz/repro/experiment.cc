@@ -6,7 +6,7 @@
 
 #include "core/device/device.h"
 #include "fuzz/execute/execute.h"
-#include "fuzz/sweep/scenario.h"
+#include "fuzz/fault/scenario.h"
 
 namespace slotgraph::fuzz {
 namespace {
@@ -38,18 +38,20 @@ std::string signature_of(const Finding& finding) {
 }  // namespace
 
 nlohmann::json to_json(const Experiment& experiment) {
-  nlohmann::json json{
-      {"case", to_json(experiment.value)}, {"mode", experiment.mode}, {"injection", nullptr}};
-  if (experiment.injection) json["injection"] = to_json(*experiment.injection);
+  nlohmann::json json{{"case", to_json(experiment.value)}, {"mode", ""}, {"injection", nullptr}};
+  if (!experiment.injection) return json;
+  json["mode"] = to_string(experiment.mode);
+  json["injection"] = to_json(*experiment.injection);
   return json;
 }
 
 Experiment experiment_from_json(const JsonReader& reader) {
   reader.allow_only({"case", "mode", "injection"});
-  Experiment experiment{case_from_json(reader.field("case")), reader.field("mode").text(), {}};
+  Experiment experiment{case_from_json(reader.field("case"))};
+  (void)reader.field("mode").text();
   if (reader.field("injection").is_null()) return experiment;
   experiment.injection = injection_from_json(reader.field("injection"));
-  (void)reader.field("mode").choice({"placement", "arena", "checkpoint", "native"});
+  experiment.mode = mode_from_name(reader.field("mode").choice(names_of(graph_modes())));
   return experiment;
 }
 
@@ -59,12 +61,12 @@ nlohmann::json to_json(const Observation& observation) {
           {"findings", observation.findings}};
 }
 
-Observation observation_from_json(const nlohmann::json& json) {
-  const std::string verdict = json.at("verdict");
-  return {verdict == "holds"     ? Verdict::kHolds
-          : verdict == "unknown" ? Verdict::kUnknown
-                                 : Verdict::kViolated,
-          json.at("signature"), json.at("findings")};
+Observation observation_from_json(const JsonReader& reader) {
+  Observation observation{verdict_from_json(reader.field("verdict")),
+                          reader.field("signature").text(), {}};
+  for (const JsonReader& finding : reader.field("findings").elements())
+    observation.findings.push_back(finding.text());
+  return observation;
 }
 
 Observation observation_of(const Record& record) {
@@ -77,13 +79,13 @@ Observation observation_of(const Record& record) {
   return observation;
 }
 
-Observation observation_of(const std::string& mode, const Injection& injection,
+Observation observation_of(Mode mode, const Injection& injection,
                            const std::vector<std::string>& findings) {
   if (findings.empty()) return {Verdict::kHolds, "", {}};
   const std::string& first = findings.front();
   // How a process ended is its kind; of a contract the name is.
   const std::string kind = first.starts_with("process: ") ? first : until(first, ":");
-  return {Verdict::kViolated, fmt::format("{}, {}, {}", kind, mode, to_string(injection.point)),
+  return {Verdict::kViolated, fmt::format("{}, {}, {}", kind, to_string(mode), to_string(injection.point)),
           findings};
 }
 
@@ -92,7 +94,7 @@ Observation observe(const Experiment& experiment,
   device::initialise();
   if (!experiment.injection) return observation_of(execute(experiment.value));
   const c10::cuda::CUDAStreamGuard stream(c10::cuda::getStreamFromPool());
-  Scenario scenario(experiment.value, mode_from_name(experiment.mode));
+  Scenario scenario(experiment.value, experiment.mode);
   const Trial trial = scenario.run_injected(*experiment.injection, before);
   if (trial.fired == 0 && trial.findings.empty())
     return {Verdict::kUnknown, "", {"the fault point was not reached: nothing was injected"}};

@@ -10,18 +10,18 @@
 
 #include "core/record/record.h"
 #include "fuzz/case/case.h"
-#include "fuzz/sweep/injector.h"
-#include "fuzz/sweep/result.h"
+#include "fuzz/fault/ends.h"
+#include "fuzz/fault/injector.h"
 
 namespace slotgraph::fuzz {
 
 struct Experiment {
   Case value;
-  std::string mode;  // of the injection: `placement`, `arena`, `checkpoint`, `native`
-  std::optional<Injection> injection;
+  std::optional<Injection> injection = std::nullopt;
+  Mode mode = Mode::kPlacement;  // in which it is injected
 };
 
-// {"case": .., "mode": .., "injection": .. or null}.
+// {"case": .., "mode": .., "injection": .. or null}; without injection the mode says nothing.
 nlohmann::json to_json(const Experiment& experiment);
 // Throws Error as case_from_json and injection_from_json.
 Experiment experiment_from_json(const JsonReader& reader);
@@ -35,11 +35,12 @@ struct Observation {
   std::vector<std::string> findings;
 };
 nlohmann::json to_json(const Observation& observation);
-Observation observation_from_json(const nlohmann::json& json);
+// Throws Error J03, J04.
+Observation observation_from_json(const JsonReader& reader);
 
 // What a record, or a trial of a sweep, shows.
 Observation observation_of(const Record& record);
-Observation observation_of(const std::string& mode, const Injection& injection,
+Observation observation_of(Mode mode, const Injection& injection,
                            const std::vector<std::string>& findings);
 
 // Runs it in this process. `before` is told the call stack before each injected failure.

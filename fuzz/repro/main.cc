@@ -5,6 +5,7 @@
 
 #include "core/exit_code.h"
 #include "core/files.h"
+#include "core/program.h"
 #include "fuzz/process/program.h"
 #include "fuzz/repro/reproducer.h"
 
@@ -54,10 +55,7 @@ int run(int argc, char** argv) {
   if (observing) return run_observer();
   folder = from_caller(folder);
   const Reproducer reproducer = read_reproducer(folder);
-  const TemporaryFolder files;
-  ObserverProcess observer(program_path("repro"), files.path());
-  observer.start(reproducer.experiment, "");
-  const Observation found = observer.finish();
+  const Observation found = Observers(program_path("repro")).observe({reproducer.experiment})[0];
   return judge(folder, reproducer, found);
 }
 
@@ -65,5 +63,6 @@ int run(int argc, char** argv) {
 }  // namespace slotgraph::fuzz
 
 int main(int argc, char** argv) {
-  return slotgraph::fuzz::run_program("repro", argc, argv, slotgraph::fuzz::run);
+  slotgraph::fuzz::prepare_process(argv);
+  return slotgraph::run_program("repro", argc, argv, slotgraph::fuzz::run);
 }

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <iostream>
+#include <map>
 #include <utility>
 
 #include "core/device/device.h"
@@ -12,7 +12,7 @@
 #include "core/files.h"
 #include "fuzz/process/program.h"
 #include "fuzz/repro/version.h"
-#include "fuzz/sweep/state.h"
+#include "fuzz/fault/state.h"
 
 namespace slotgraph::fuzz {
 namespace {
@@ -81,6 +81,16 @@ nlohmann::json manifest_of(const Reproducer& reproducer) {
           {"observation", to_json(reproducer.observation)}};
 }
 
+Observation observation_of(const Experiment& experiment, const Outcome<Observation>& outcome,
+                           const FatalTable& table) {
+  if (outcome.reply) return *outcome.reply;
+  const Child::Answer& answer = outcome.answer;
+  if (answer.timed_out) return {Verdict::kUnknown, "hung", {"no end after its time"}};
+  End end{answer.code, answer.errors, static_cast<int>(answer.notes.size()), {}};
+  if (!answer.notes.empty()) end.stack = answer.notes.back().get<std::vector<std::string>>();
+  return observation_of_end(experiment, end, table);
+}
+
 }  // namespace
 
 void write_reproducer(const std::string& folder, const Reproducer& reproducer) {
@@ -100,68 +110,68 @@ Reproducer read_reproducer(const std::string& folder) {
   const JsonReader reader(manifest, path);
   const std::int64_t schema = reader.field("schema").integer();
   if (schema != kReproducerSchema) {
-    throw Error({"F01", path + "/schema", fmt::to_string(schema), fmt::to_string(kReproducerSchema),
+    throw Error(Error::kInput, {"F01", path + "/schema", fmt::to_string(schema), fmt::to_string(kReproducerSchema),
                  "use the version of slotgraph that wrote the folder"});
   }
   if (const std::string version = reader.field("slotgraph").text(); version != kVersion) {
-    throw Error(
-        {"F06", path + "/slotgraph", "version " + version,
+    throw Error(Error::kInput, {"F06", path + "/slotgraph", "version " + version,
          std::string("version ") + kVersion + ", which is this one",
          "check out the sources of that version to see the failure again; to ask whether this "
          "version has it, set the field to this version"});
   }
   const nlohmann::json json = read_json_file(folder + "/experiment.json");
-  const JsonReader observation = reader.field("observation");
-  Observation observed;
-  observed.verdict = Verdict::kViolated;
-  observed.signature = observation.field("signature").text();
-  for (const JsonReader& finding : observation.field("findings").elements())
-    observed.findings.push_back(finding.text());
+  Observation observed = observation_from_json(reader.field("observation"));
   Experiment experiment = experiment_from_json(JsonReader(json, folder + "/experiment.json"));
   const std::string expected = reader.field("case_digest").text();
   if (const std::string found = digest(experiment.value); found != expected) {
-    throw Error({"F07", folder + "/experiment.json", "a case with digest " + found,
+    throw Error(Error::kInput, {"F07", folder + "/experiment.json", "a case with digest " + found,
                  "the one that the manifest names, " + expected,
                  "undo what was changed by hand, or run the changed case by `--case`"});
   }
-  return {std::move(experiment), observed};
+  return {std::move(experiment), std::move(observed)};
 }
 
-ObserverProcess::ObserverProcess(const std::string& program, const std::string& folder)
-    : child_({program, "--observe"}, folder + "/observer.stderr"),
-      file_(folder + "/observer.json"),
-      table_(FatalTable::read("fuzz/sweep/fatal_points.csv")) {
-  write_file(folder + "/observer.stderr", "");
+void to_json(nlohmann::json& json, const ObserveRequest& request) {
+  json = {{"experiment", to_json(request.experiment)}, {"record", request.record}};
+}
+void from_json(const nlohmann::json& json, ObserveRequest& request) {
+  const JsonReader reader(json, "request");
+  request = {experiment_from_json(reader.field("experiment")), reader.field("record").text()};
+}
+void to_json(nlohmann::json& json, const Observation& observation) { json = to_json(observation); }
+void from_json(const nlohmann::json& json, Observation& observation) {
+  observation = observation_from_json(JsonReader(json, "observer"));
 }
 
-void ObserverProcess::start(const Experiment& experiment, const std::string& record) {
-  experiment_ = experiment;
-  write_file(file_, to_json(experiment).dump());
-  child_.give({{"experiment", file_}, {"record", record}});
-}
+Observers::Observers(const std::string& program, int count)
+    : table_(FatalTable::read("fuzz/fault/fatal_points.json")),
+      pool_({program, "--observe"}, count, errors_.path(), kPatience) {}
 
-Observation ObserverProcess::finish() {
-  const Child::Answer answer = child_.wait_for_answer(kPatience);
-  std::filesystem::remove(file_);
-  if (answer.timed_out) return {Verdict::kUnknown, "hung", {"no end after its time"}};
-  if (answer.json.is_null()) {
-    End end{answer.code, answer.errors, static_cast<int>(answer.notes.size()), {}};
-    if (!answer.notes.empty()) end.stack = answer.notes.back().get<std::vector<std::string>>();
-    return observation_of_end(experiment_, end, table_);
-  }
-  // A device that is lost is so for good.
-  if (experiment_.injection && experiment_.injection->fault == Fault::kSticky) child_.retire();
-  return observation_from_json(answer.json);
+std::vector<Observation> Observers::observe(const std::vector<Experiment>& experiments,
+                                            const std::string& record) {
+  std::vector<Observation> result(experiments.size());
+  std::map<std::size_t, std::size_t> given;  // which experiment each worker has
+  std::size_t next = 0;
+  pool_.run(
+      [&](std::size_t worker) -> std::optional<ObserveRequest> {
+        if (next == experiments.size()) return std::nullopt;
+        given[worker] = next;
+        return ObserveRequest{experiments[next++], record};
+      },
+      [&](std::size_t worker, const ObserveRequest& request, const Outcome<Observation>& outcome) {
+        result[given[worker]] = observation_of(request.experiment, outcome, table_);
+        // A device that is lost is so for good.
+        const auto& injection = request.experiment.injection;
+        return injection && traits(injection->fault).loses_device ? After::kRetire : After::kKeep;
+      });
+  return result;
 }
 
 Observation confirm(const std::string& program, const std::string& folder,
                     const Reproducer& failure) {
   Reproducer written = failure;
   write_reproducer(folder, written);
-  ObserverProcess observer(program, folder);
-  observer.start(failure.experiment, folder);
-  Observation again = observer.finish();
-  std::filesystem::remove(folder + "/observer.stderr");
+  Observation again = Observers(program).observe({failure.experiment}, folder)[0];
   if (again.signature != failure.observation.signature) {
     written.observation.verdict = Verdict::kFlaky;
     written.observation.findings.push_back(
@@ -174,28 +184,24 @@ Observation confirm(const std::string& program, const std::string& folder,
 
 int run_observer() {
   die_with_parent();
-  for (std::string line; std::getline(std::cin, line);) {
-    const nlohmann::json request = nlohmann::json::parse(line);
-    const std::string file = request.at("experiment"), record = request.at("record");
-    const nlohmann::json json = read_json_file(file);
-    bool logged = record.empty();
+  serve<ObserveRequest>([](const ObserveRequest& request) {
+    bool logged = request.record.empty();
     const auto write_log = [&] {
       if (std::exchange(logged, true)) return;
       std::string log;
       for (const std::string& call : device::call_log()) log += call + "\n";
-      write_file(record + "/events.log", log);
+      write_file(request.record + "/events.log", log);
     };
-    const Observation observation = observe(
-        experiment_from_json(JsonReader(json, file)), [&](const std::vector<std::string>& stack) {
+    const Observation observation =
+        observe(request.experiment, [&](const std::vector<std::string>& stack) {
           write_log();
-          fmt::print("{}\n", nlohmann::json({{"note", stack}}).dump());
-          std::fflush(stdout);
+          tell(stack);
         });
     write_log();
-    if (!record.empty()) write_file(record + "/allocator.txt", allocator_topology());
-    fmt::print("{}\n", to_json(observation).dump());
-    std::fflush(stdout);
-  }
+    if (!request.record.empty())
+      write_file(request.record + "/allocator.txt", allocator_topology());
+    return observation;
+  });
   return kHolds;
 }
 

@@ -1,12 +1,10 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <deque>
 
 #include "core/exit_code.h"
 #include "core/files.h"
-#include "fuzz/process/child.h"
+#include "core/program.h"
 #include "fuzz/process/program.h"
 #include "fuzz/repro/reproducer.h"
 #include "fuzz/shrink/shrink.h"
@@ -49,29 +47,6 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
   return true;
 }
 
-// Runs experiments in children, as many at once as there are.
-class Observers {
- public:
-  explicit Observers(int count) {
-    for (int i = 0; i < count; ++i) {
-      folders_.emplace_back();
-      processes_.emplace_back(program_path("repro"), folders_.back().path());
-    }
-  }
-
-  std::vector<std::string> signatures(const std::vector<Experiment>& experiments) {
-    for (std::size_t i = 0; i < experiments.size(); ++i) processes_[i].start(experiments[i], "");
-    std::vector<std::string> result;
-    for (std::size_t i = 0; i < experiments.size(); ++i)
-      result.push_back(processes_[i].finish().signature);
-    return result;
-  }
-
- private:
-  std::deque<TemporaryFolder> folders_;
-  std::deque<ObserverProcess> processes_;
-};
-
 std::string size_of(const Experiment& experiment) {
   const Case& value = experiment.value;
   return fmt::format("{} variants, {} microbatches, {} layers, {} branches, hidden {}",
@@ -88,8 +63,12 @@ int run(int argc, char** argv) {
   const Reproducer reproducer = read_reproducer(options.folder);
   const std::string& signature = reproducer.observation.signature;
   const std::string target = options.folder + "/shrunk";
-  Observers observers(options.jobs);
-  const auto judge = [&](const std::vector<Experiment>& all) { return observers.signatures(all); };
+  Observers observers(program_path("repro"), options.jobs);
+  const Judge judge = [&](const std::vector<Experiment>& all) {
+    std::vector<std::string> signatures;
+    for (const Observation& found : observers.observe(all)) signatures.push_back(found.signature);
+    return signatures;
+  };
   fmt::print("failure: {}\nfrom: {}\n", signature, size_of(reproducer.experiment));
   if (const std::string found = judge({reproducer.experiment})[0]; found != signature) {
     fmt::print("the failure does not show: found {}\n", found.empty() ? "that it holds" : found);
@@ -124,5 +103,6 @@ int run(int argc, char** argv) {
 }  // namespace slotgraph::fuzz
 
 int main(int argc, char** argv) {
-  return slotgraph::fuzz::run_program("shrink", argc, argv, slotgraph::fuzz::run);
+  slotgraph::fuzz::prepare_process(argv);
+  return slotgraph::run_program("shrink", argc, argv, slotgraph::fuzz::run);
 }

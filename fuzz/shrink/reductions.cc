@@ -161,9 +161,9 @@ void plain(Collector& collect, const Case& value) {
   const auto change = [&](const std::string& what, auto edit) {
     collect.with(what, [&](Experiment& smaller) { edit(smaller.value); });
   };
-  for (const std::string& mode : value.modes) {
+  for (const Mode mode : value.modes) {
     if (value.modes.size() > 1)
-      change("mode " + mode, [&](Case& smaller) { smaller.modes = {mode}; });
+      change("mode " + to_string(mode), [&](Case& smaller) { smaller.modes = {mode}; });
   }
   change("one step", [](Case& smaller) { smaller.steps = 1; });
   for (std::size_t i = 0; i < value.layers.size(); ++i) {

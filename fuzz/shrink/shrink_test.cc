@@ -7,11 +7,11 @@
 
 #include <set>
 
-#include "core/graph/callables.h"
+#include "core/graph/graph_callables.h"
 #include "core/graph/state/process_state.h"
 #include "core/models/block.h"
 #include "fuzz/generate/generate.h"
-#include "fuzz/sweep/scenario.h"
+#include "fuzz/fault/scenario.h"
 
 namespace slotgraph::fuzz {
 namespace {
@@ -53,7 +53,7 @@ Experiment planted(const std::string& block) {
     break;
   }
   experiment.value.tokens = {4, 8};
-  experiment.value.modes = {"placement", "arena"};
+  experiment.value.modes = {Mode::kPlacement, Mode::kArena};
   for (LayerCase& layer : experiment.value.layers) layer.block = "mlp";
   experiment.value.layers.back().block = block;
   return experiment;
@@ -138,7 +138,7 @@ TEST(Reductions, AreValidAndDifferent) {
   for (std::uint64_t index = 0; index < 40; ++index) {
     const Generated generated = generate(sources, case_seed(9, index));
     if (generated.skipped || generated.value.plan.slots.size() > 64) continue;
-    const Experiment experiment{generated.value, "", {}};
+    const Experiment experiment{generated.value};
     for (const Reduction& reduction : reductions(experiment)) {
       ++count;
       const nlohmann::json json = to_json(reduction.experiment);
@@ -152,11 +152,12 @@ TEST(Reductions, AreValidAndDifferent) {
 
 // Faults become one, early and transient.
 TEST(Reductions, OfInjections) {
-  Experiment experiment{reference_case(), "checkpoint",
-                        Injection{{"owner_detach", "switch_pool"}, 7, Fault::kPersistent, 3}};
+  Experiment experiment{reference_case(),
+                        Injection{{"owner_detach", "switch_pool"}, 7, Fault::kPersistent, 3},
+                        Mode::kCheckpoint};
   // The kind of fault is no part of it, or it could not be dropped.
   const std::string signature =
-      observation_of("checkpoint", *experiment.injection, {"state: x"}).signature;
+      observation_of(experiment.mode, *experiment.injection, {"state: x"}).signature;
   // Fails as long as the point fires at its second call or later.
   const Judge judge = [](const std::vector<Experiment>& all) {
     std::vector<std::string> result;

@@ -6,8 +6,9 @@
 #include "core/error.h"
 #include "core/exit_code.h"
 #include "core/models/blocks.h"
+#include "core/program.h"
 #include "fuzz/process/program.h"
-#include "fuzz/sweep/injector.h"
+#include "fuzz/fault/injector.h"
 #include "fuzz/sweep/options.h"
 #include "fuzz/sweep/runner.h"
 #include "fuzz/sweep/worker.h"
@@ -19,17 +20,14 @@ namespace {
 void leave_out_modes(const Case& value, SweepOptions& options) {
   for (const LayerCase& layer : value.layers) {
     if (!find_block(layer.block).hides_saves) continue;
-    const auto copies = [](const std::string& mode) {
-      return mode == "arena" || mode == "checkpoint";
-    };
+    const auto copies = [](Mode mode) { return traits(mode).copies; };
     if (std::erase_if(options.modes, copies) > 0) {
-      fmt::print(stderr, "sweep: modes arena and checkpoint refuse block {} (K09): left out\n",
-                 layer.block);
+      fmt::print(stderr, "sweep: modes that copy refuse block {} (K09): left out\n", layer.block);
     }
   }
   if (!options.modes.empty()) return;
-  throw Error(
-      {"F02", "--mode", "arena or checkpoint only", "placement or native for this case", ""});
+  throw Error(Error::kInput, {"F02", "--mode", "modes that copy only",
+                              "placement or native for this case", ""});
 }
 
 int run(int argc, char** argv) {
@@ -52,5 +50,6 @@ int run(int argc, char** argv) {
 }  // namespace slotgraph::fuzz
 
 int main(int argc, char** argv) {
-  return slotgraph::fuzz::run_program("sweep", argc, argv, slotgraph::fuzz::run);
+  slotgraph::fuzz::prepare_process(argv);
+  return slotgraph::run_program("sweep", argc, argv, slotgraph::fuzz::run);
 }

@@ -1,5 +1,7 @@
 #include "fuzz/sweep/options.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 
 #include "core/exit_code.h"
@@ -34,18 +36,25 @@ constexpr const char* kFooter =
 
 bool parse(int argc, char** argv, SweepOptions& options, int& exit_code) {
   CLI::App app(kDescription, "sweep");
+  std::vector<std::string> modes = names_of(options.modes);
+  std::string fault = to_string(options.fault);
   app.footer(kFooter);
   app.add_option("case", options.case_file,
                  "case file (default: the reference case, 2 variants x "
                  "2 chunks x 2 layers x 4 slots)");
-  app.add_option("--mode", options.modes, "sharing modes")
-      ->check(CLI::IsMember({"placement", "arena", "checkpoint", "native"}))
+  app.add_option("--mode", modes, "sharing modes")
+      ->check(CLI::IsMember(names_of(graph_modes())))
       ->capture_default_str();
-  app.add_option("--fault", options.fault,
-                 "once: that call; persistent: and all later ones; sticky: the device is lost; "
-                 "capacity: room for 0, 1, 2, ... more segments of device memory; "
-                 "pair: another point fails while the first failure is undone")
-      ->check(CLI::IsMember({"once", "persistent", "sticky", "capacity", "pair"}))
+  std::vector<std::string> faults;
+  std::string meanings;
+  for (const FaultTraits& fault : kFaults) {
+    faults.emplace_back(fault.name);
+    meanings += fmt::format("{}: {}; ", fault.name, fault.meaning);
+  }
+  faults.emplace_back("pair");
+  app.add_option("--fault", fault,
+                 meanings + "pair: once, and another point fails while the failure is undone")
+      ->check(CLI::IsMember(faults))
       ->capture_default_str();
   app.add_option("--points", options.points, "pattern of names, or NAME@PHASE")
       ->capture_default_str();
@@ -54,9 +63,10 @@ bool parse(int argc, char** argv, SweepOptions& options, int& exit_code) {
                  "stack); call: every call")
       ->check(CLI::IsMember({"class", "call"}))
       ->capture_default_str();
-  app.add_option("--pairs", options.pairs, "most first failures of --fault pair; 0: all")
-      ->check(CLI::Range(0, 1'000'000))
-      ->capture_default_str();
+  auto* const sample = app.add_option("--sample", options.sample,
+                                      "most first failures of each mode, spread evenly over all of "
+                                      "them; 0: all (default: 0, with --fault pair 200)")
+                           ->check(CLI::Range(0, 1'000'000));
   app.add_option("--rules", options.rules,
                  "a JSON file: a list of {\"point\", \"phase\", \"nth\", \"fault\", \"second\"}; "
                  "runs these and nothing else");
@@ -73,6 +83,12 @@ bool parse(int argc, char** argv, SweepOptions& options, int& exit_code) {
     exit_code = app.exit(error) == 0 ? kHolds : kUsage;
     return false;
   }
+  options.modes.clear();
+  for (const std::string& mode : modes) options.modes.push_back(mode_from_name(mode));
+  options.pair = fault == "pair";
+  if (options.pair && sample->count() == 0) options.sample = 200;
+  for (const FaultTraits& each : kFaults)
+    if (each.name == fault) options.fault = each.fault;
   options.out = from_caller(options.out);
   if (!options.case_file.empty()) options.case_file = from_caller(options.case_file);
   if (!options.rules.empty()) options.rules = from_caller(options.rules);

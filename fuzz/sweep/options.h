@@ -1,20 +1,25 @@
+// Command line of the sweep.
 #ifndef FUZZ_SWEEP_OPTIONS_H_
 #define FUZZ_SWEEP_OPTIONS_H_
 
 #include <string>
 #include <vector>
 
+#include "core/graph/mode.h"
+#include "fuzz/fault/injector.h"
+
 namespace slotgraph::fuzz {
 
 struct SweepOptions {
   std::string case_file;  // empty: the reference case
-  std::vector<std::string> modes = {"placement", "arena", "checkpoint"};
-  std::string fault = "once";  // once, persistent, sticky, capacity, pair
+  std::vector<Mode> modes = slot_modes();
+  Fault fault = Fault::kOnce;
+  bool pair = false;  // a second failure while the first one is undone
   std::string points = "*";
   std::string every = "class";  // class: first, second and last call of each; call: all
   std::string rules;            // a file of injections, instead of points
   int jobs = 2;
-  int pairs = 200;  // sampled, at most; 0: all
+  int sample = 0;  // most first failures of a mode, spread evenly; 0: all
   std::string out = "sweep-out";
   bool list = false;
   bool worker = false;

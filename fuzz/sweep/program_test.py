@@ -46,7 +46,7 @@ class Sweep(unittest.TestCase):
 
     # A failure while a failure is rolled back may end the process, with the documented code and message only.
     def test_pairs_reach_the_rollback(self):
-        result = run("--mode", "checkpoint", "--fault", "pair", "--pairs", "2", "--points", "after_setter",
+        result = run("--mode", "checkpoint", "--fault", "pair", "--sample", "2", "--points", "after_setter",
                      out=self.out)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertGreater(self.summary()["outcomes"].get("fatal", 0), 0)

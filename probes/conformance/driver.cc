@@ -42,7 +42,7 @@ class Driver {
 
   int run() {
     fuzz::stop_on_request();
-    int code = ask_for_device();
+    ExitCode code = ask_for_device();
     bool busy = true;
     while (code == kHolds && busy) {
       busy = false;
@@ -51,9 +51,9 @@ class Driver {
         busy = busy || !worker.child->idle();
       }
       if (busy) fuzz::wait_for_output(children());
-      for (Worker& worker : workers_) code = std::max(code, collect(worker));
+      for (Worker& worker : workers_) code = worse(code, collect(worker));
       show_progress();
-      if (fuzz::stop_requested()) return kStopped;
+      if (fuzz::stop_requested()) return worse(code, kStopped);
     }
     if (terminal_) fmt::print(stderr, "\r\033[K");
     return code;
@@ -74,9 +74,9 @@ class Driver {
   }
 
   // Whether there is one, before anything else is started.
-  int ask_for_device() {
+  ExitCode ask_for_device() {
     workers_[0].child->give(nlohmann::json(workers_[0].given));
-    int code = kHolds;
+    ExitCode code = kHolds;
     while (code == kHolds && !workers_[0].child->idle()) {
       fuzz::wait_for_output({workers_[0].child.get()});
       code = collect(workers_[0]);
@@ -91,7 +91,7 @@ class Driver {
     worker.child->give(nlohmann::json(worker.given));
   }
 
-  int collect(Worker& worker) {
+  ExitCode collect(Worker& worker) {
     if (worker.child->idle()) return kHolds;
     auto answer = worker.child->answer();
     if (!answer) return kHolds;
@@ -109,7 +109,7 @@ class Driver {
   }
 
   // A worker that died says nothing about its programs.
-  static int explain(const Request& given, const fuzz::Child::Answer& answer) {
+  static ExitCode explain(const Request& given, const fuzz::Child::Answer& answer) {
     const std::string programs =
         given.count == 0
             ? "it started"

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/exit_code.h"
+#include "core/program.h"
 #include "fuzz/process/program.h"
 #include "probes/conformance/compare.h"
 #include "probes/conformance/driver.h"
@@ -50,6 +51,6 @@ int run(int argc, char** argv) {
 }  // namespace slotgraph::conformance
 
 int main(int argc, char** argv) {
-  return slotgraph::fuzz::run_program("allocator_programs", argc, argv,
-                                      slotgraph::conformance::run);
+  slotgraph::fuzz::prepare_process(argv);
+  return slotgraph::run_program("allocator_programs", argc, argv, slotgraph::conformance::run);
 }

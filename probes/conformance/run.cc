@@ -103,7 +103,7 @@ class Execution {
   }
 
   void note(const Watched& watched) {
-    using enum Event::Action;
+    using enum c10::CachingDeviceAllocator::TraceEntry::Action;
     outcome_.events += watched.events.size();
     outcome_.calls += watched.call_count();
     const auto count = [&](const char* situation, bool there) {

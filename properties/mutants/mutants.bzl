@@ -55,7 +55,7 @@ def mutants(name, sources, suites, mutants, data = [], torch = False, defines = 
             name = binary,
             testonly = True,
             srcs = [mutated],
-            copts = ["-Wno-unused"],
+            copts = ["-Wno-unused", "-Wno-unused-parameter"],
             local_defines = defines.get(mutant.source, []),
             linkstatic = True,
             deps = [suites[mutant.suite]],

@@ -7,10 +7,10 @@ RUNTIME_MUTANTS = [
         id = "g01",
         bug = "gradients of parameters are copied one by one to addresses that the allocator has handed out again",
         source = "capture",
-        find = "if (!source.copies) return;",
+        find = "for (std::size_t i = 0; i < memory.copies.gradients.size(); ++i) {",
         replace = """
           static std::map<const void*, void*> anchors;
-          if (source.copies) {
+          if (source.profile.kind == FrameKind::kCopied) {
             const at::NoGradGuard quiet;
             for (std::size_t i = open.inputs.size(); i < gradients.size(); ++i) {
               at::Tensor& gradient = gradients[i];
@@ -23,7 +23,7 @@ RUNTIME_MUTANTS = [
               gradient = target;
             }
           }
-          if (!source.copies) return;""",
+          for (std::size_t i = 0; i < memory.copies.gradients.size(); ++i) {""",
         suite = "alone",
         caught_by = "FramesAlone.VariantsOfDifferentSizesAreRightInEveryMode",
     ),
@@ -112,7 +112,7 @@ RUNTIME_MUTANTS = [
         id = "g11",
         bug = "frames in flight are not noted",
         source = "flight",
-        find = "by_family_[plan.family] = branch; by_colour_[plan.colour] = branch;",
+        find = "by_frame_[plan.frame] = branch; by_colour_[plan.colour] = branch;",
         replace = "",
         suite = "replay",
         caught_by = "Replay.MissingGradientsAreZeros",
@@ -166,7 +166,7 @@ RUNTIME_MUTANTS = [
         id = "g17",
         bug = "runs of the warm-up are not compared",
         source = "warm_up",
-        find = "if (watch != Watch::kNothing)",
+        find = "if (kind != FrameKind::kFree)",
         replace = "if (false)",
         suite = "rules",
         caught_by = "Rules.W03EveryRunIsTheSame",

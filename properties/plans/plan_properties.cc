@@ -65,14 +65,14 @@ class TokenMachine {
         const Slot& fields = plan_.slots[plan_.frame(chunk, slot, layer)];
         const std::array<int, 4> token{step_, chunk, microbatch, layer};
         if (entry > 0) {
-          saved_[fields.saved_arena_id] = token;
-        } else if (saved_[fields.saved_arena_id] != token) {
+          saved_[fields.colour] = token;
+        } else if (saved_[fields.colour] != token) {
           return fmt::format("chunk {}, microbatch {}, layer {}", chunk, microbatch, layer);
         }
       }
       if (entry > 0) continue;
       const bool returns = plan_.layers_per_chunk[chunk] > 0;
-      const int gradient = returns ? plan_.user_grad_colours[chunk][slot] : -1;
+      const int gradient = returns ? plan_.gradient_colours[chunk][slot] : -1;
       if (returns) gradients_[gradient] = {step_, chunk, microbatch};
       if (last_gradient >= 0 && gradients_[last_gradient] != last)
         return fmt::format("gradient before chunk {}, microbatch {}", chunk, microbatch);
@@ -235,7 +235,7 @@ TEST(Planner, FieldsFollowFromVariantChunkSlotAndLayer) {
     for (const int of_chunk : plan.layers_per_chunk) layers += of_chunk;
     ASSERT_EQ(static_cast<int>(plan.slots.size()), 2 * ring * layers);
     std::size_t index = 0;
-    std::map<std::tuple<int, int, int>, std::set<int>> families;
+    std::map<std::tuple<int, int, int>, std::set<int>> frames;
     std::map<int, int> groups;
     for (int v = 0; v < 2; ++v)
       for (int c = 0, first = 0; c < plan.chunks(); first += plan.layers_per_chunk[c++])
@@ -246,13 +246,13 @@ TEST(Planner, FieldsFollowFromVariantChunkSlotAndLayer) {
             ASSERT_EQ(slot.model_chunk, c);
             ASSERT_EQ(slot.layer, l);
             ASSERT_EQ(slot.io_branch_id, v * ring + s);
-            ASSERT_EQ(slot.warmup_alias_group, v * layers + first + l);
-            ASSERT_EQ(slot.user_grad_arena_id, plan.user_grad_colours[c][s]);
-            ASSERT_EQ(slot.saved_arena_id, plan.slots[index % (ring * layers)].saved_arena_id);
-            ASSERT_TRUE((families[{s, c, l}].insert(slot.io_branch_id).second));
-            ++groups[slot.warmup_alias_group];
+            ASSERT_EQ(slot.module, v * layers + first + l);
+            ASSERT_EQ(slot.gradient_colour, plan.gradient_colours[c][s]);
+            ASSERT_EQ(slot.colour, plan.slots[index % (ring * layers)].colour);
+            ASSERT_TRUE((frames[{s, c, l}].insert(slot.io_branch_id).second));
+            ++groups[slot.module];
           }
-    for (const auto& [family, branches] : families) ASSERT_EQ(branches.size(), 2u);
+    for (const auto& [frame, branches] : frames) ASSERT_EQ(branches.size(), 2u);
     for (const auto& [group, members] : groups) ASSERT_EQ(members, ring);
   });
 }
@@ -265,14 +265,14 @@ TEST(Planner, ColoursDoNotDependOnTheVariants) {
     request.cp_sizes = {16, 8, 4, 2, 1};
     const Plan five = make_plan(request);
     for (int i = 0; i < five.frames() * 5; ++i) {
-      ASSERT_EQ(five.slots[i].saved_arena_id, two.slots[i % two.frames()].saved_arena_id);
+      ASSERT_EQ(five.slots[i].colour, two.slots[i % two.frames()].colour);
     }
   });
 }
 
 int arenas_of(const Plan& plan) {
   std::set<int> arenas;
-  for (const Slot& slot : plan.slots) arenas.insert(slot.saved_arena_id);
+  for (const Slot& slot : plan.slots) arenas.insert(slot.colour);
   return static_cast<int>(arenas.size());
 }
 
@@ -308,7 +308,7 @@ TEST(Planner, GradientArenasHaveAClosedForm) {
     if (!all || shape.virtual_stages == 1) return;
     const Plan plan = make_plan(request);
     int colours = 0;
-    for (const auto& chunk : plan.user_grad_colours)
+    for (const auto& chunk : plan.gradient_colours)
       for (const int colour : chunk) colours = std::max(colours, colour + 1);
     const int limit = request.counts.back(), ring = plan.ring_length;
     if (shape.virtual_stages == 0) {

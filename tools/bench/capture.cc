@@ -29,9 +29,9 @@ void measure_capture(const Work& work, Report& report) {
                       callables);
     }
     report.add(
-        {"capture", name, name_of(mode), "per callable, after warm-up", "ms", sample_of(alone)});
+        {"capture", name, to_string(mode), "per callable, after warm-up", "ms", sample_of(alone)});
     report.add(
-        {"capture", name, name_of(mode), "per callable, with warm-up", "ms", sample_of(whole)});
+        {"capture", name, to_string(mode), "per callable, with warm-up", "ms", sample_of(whole)});
   }
 }
 
@@ -51,20 +51,20 @@ bool measure_many(Report& report) {
       {
         Station station(work, mode, Station::Gradients::kCloned);
         station.capture();
-        report.add("many callables", work.name(), name_of(mode),
+        report.add("many callables", work.name(), to_string(mode),
                    fmt::format("{} callables, per callable", callables), "ms",
                    station.capture_milliseconds() / callables);
         const auto begin = Clock::now();
         for (int step = 0; step < 50; ++step) station.step(step % 2);
         device::synchronise();
-        report.add("many callables", work.name(), name_of(mode), "step of a variant", "ms",
+        report.add("many callables", work.name(), to_string(mode), "step of a variant", "ms",
                    milliseconds_since(begin) / 50);
-        report.add("many callables", work.name(), name_of(mode), "pools", "MiB",
+        report.add("many callables", work.name(), to_string(mode), "pools", "MiB",
                    static_cast<double>(station.set().memory().reserved_bytes) / (1 << 20));
       }
       const std::size_t after = free_bytes();
       clean = clean && after == before;
-      report.add("many callables", work.name(), name_of(mode), "bytes not returned", "count",
+      report.add("many callables", work.name(), to_string(mode), "bytes not returned", "count",
                  static_cast<double>(before - after));
     }
   }

@@ -7,6 +7,7 @@
 #include "core/exit_code.h"
 #include "core/files.h"
 #include "core/graph/calling_thread.h"
+#include "core/program.h"
 #include "fuzz/process/program.h"
 #include "tools/bench/sections.h"
 
@@ -100,5 +101,6 @@ int run(int argc, char** argv) {
 }  // namespace slotgraph::bench
 
 int main(int argc, char** argv) {
-  return slotgraph::fuzz::run_program("bench", argc, argv, slotgraph::bench::run);
+  slotgraph::fuzz::prepare_process(argv);
+  return slotgraph::run_program("bench", argc, argv, slotgraph::bench::run);
 }

@@ -55,19 +55,19 @@ void measure_memory(const Work& work, Report& report) {
   const std::string name = work.name();
   const MemoryUse alone = use_of(work, Mode::kPerVariant, {1});
   const double lone = mib(alone.reserved_bytes);
-  report.add("memory", name, "native", "largest variant alone", "MiB", lone);
+  report.add("memory", name, to_string(Mode::kPerVariant), "largest variant alone", "MiB", lone);
   for (const Mode mode :
        {Mode::kPerVariant, Mode::kNative, Mode::kPlacement, Mode::kArena, Mode::kCheckpoint}) {
     const MemoryUse use = use_of(work, mode, work.cp_sizes);
-    report.add("memory", name, name_of(mode), "pools", "MiB", mib(use.reserved_bytes));
-    report.add("memory", name, name_of(mode), "pools to largest alone", "ratio",
+    report.add("memory", name, to_string(mode), "pools", "MiB", mib(use.reserved_bytes));
+    report.add("memory", name, to_string(mode), "pools to largest alone", "ratio",
                mib(use.reserved_bytes) / lone);
     if (mode != Mode::kPlacement) continue;
     const double bound = mib(use.arena_bytes + transient_bytes(work));
-    report.add("memory", name, name_of(mode), "arenas", "MiB", mib(use.arena_bytes));
-    report.add("memory", name, name_of(mode), "pools to lower bound", "ratio",
+    report.add("memory", name, to_string(mode), "arenas", "MiB", mib(use.arena_bytes));
+    report.add("memory", name, to_string(mode), "pools to lower bound", "ratio",
                mib(use.reserved_bytes) / bound);
-    report.add("memory", name, name_of(mode), "pools and live clones", "MiB",
+    report.add("memory", name, to_string(mode), "pools and live clones", "MiB",
                mib(use.reserved_bytes + clone_bytes(work)));
   }
 }
@@ -91,9 +91,9 @@ bool check_gradients(const Work& work, Report& report) {
       }
     }
     right = right && wrong == 0;
-    report.add("gradients", work.name(), name_of(mode), "parameter gradients compared", "count",
+    report.add("gradients", work.name(), to_string(mode), "parameter gradients compared", "count",
                compared);
-    report.add("gradients", work.name(), name_of(mode), "wrong", "count", wrong);
+    report.add("gradients", work.name(), to_string(mode), "wrong", "count", wrong);
   }
   return right;
 }

@@ -63,15 +63,15 @@ void measure_replay(const Work& work, Report& report) {
     for (int variant = work.variants() - 1; variant >= 0; --variant) {
       const std::string cp = fmt::format("cp{}", work.cp_sizes[static_cast<std::size_t>(variant)]);
       const Pair pair = measure_pair(station, native, work, variant);
-      report.add({"replay", name, name_of(mode), cp + " block", "us", pair.mine});
+      report.add({"replay", name, to_string(mode), cp + " block", "us", pair.mine});
       if (mode == Mode::kPlacement)
-        report.add({"replay", name, "native", cp + " block", "us", pair.other});
-      report.add({"replay", name, name_of(mode), cp + " to native", "ratio", pair.ratio});
+        report.add({"replay", name, to_string(Mode::kPerVariant), cp + " block", "us", pair.other});
+      report.add({"replay", name, to_string(mode), cp + " to per_variant", "ratio", pair.ratio});
       if (mode != Mode::kPlacement) continue;
       std::vector<double> times;
       for (int i = 0; i < kRepeats; ++i) times.push_back(queue_time(station, work, variant));
       report.add(
-          {"replay", name, name_of(mode), cp + " queueing a replay", "us", sample_of(times)});
+          {"replay", name, to_string(mode), cp + " queueing a replay", "us", sample_of(times)});
     }
   }
   Station lent(work, Mode::kPlacement, Station::Gradients::kLent);

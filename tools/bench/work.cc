@@ -50,24 +50,6 @@ std::string Work::name() const {
                      type, tokens, variants(), equal_tokens ? " equal" : "");
 }
 
-const char* name_of(Mode mode) {
-  switch (mode) {
-    case Mode::kEager:
-      return "eager";
-    case Mode::kNative:
-      return "pool a frame";
-    case Mode::kPerVariant:
-      return "native";
-    case Mode::kPlacement:
-      return "placement";
-    case Mode::kArena:
-      return "arena";
-    case Mode::kCheckpoint:
-      return "checkpoint";
-  }
-  return "";
-}
-
 Station::Station(const Work& work, Mode mode, Gradients gradients)
     : work_(work), plan_(plan_of(work)) {
   for (int l = 0; l < work.layers; ++l)

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/callables.h"
+#include "core/graph/graph_callables.h"
 #include "core/plan/plan.h"
 
 namespace slotgraph::bench {
@@ -31,7 +31,6 @@ struct Work {
   std::string name() const;
 };
 
-const char* name_of(Mode mode);
 
 // A set of callables over a model. Parameter gradients are lent, unless they are cloned.
 class Station {

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <set>
 
-#include "core/device/host/operators_cases.h"
+#include "core/device/host/cases.h"
 #include "core/device/host/test_support.h"
 
 namespace slotgraph::device {

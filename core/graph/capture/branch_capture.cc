@@ -5,8 +5,9 @@
 #include <torch/nn/module.h>
 
 #include "core/error.h"
-#include "core/graph/warmup/profile.h"
-#include "core/graph/warmup/saved_hooks.h"
+#include "core/graph/run/backward.h"
+#include "core/graph/run/run_tensors.h"
+#include "core/graph/run/saved_hooks.h"
 #include "core/memory/borrowed.h"
 
 namespace slotgraph {
@@ -14,7 +15,7 @@ namespace {
 
 [[noreturn]] void refuse(const char* rule, const std::string& where, std::string found,
                          std::string expected = "the same as in warm-up") {
-  throw Error({rule, where, std::move(found), std::move(expected),
+  throw Error(Error::kContract, {rule, where, std::move(found), std::move(expected),
                "a graph holds one run: nothing may depend on data or on earlier calls"});
 }
 
@@ -26,17 +27,18 @@ bool same_view(const at::Tensor& a, const at::Tensor& b) {
 // Compares what the forward saves with the warm-up, and copies it to its places.
 class SavedTensors {
  public:
-  SavedTensors(const BranchSource& source, RunObserver& observer, OpenBranch& open)
-      : source_(source), observer_(observer), open_(open) {}
+  SavedTensors(const BranchSource& source, const Tensors& places, RunObserver& observer,
+               OpenBranch& open)
+      : source_(source), places_(places), observer_(observer), open_(open) {}
 
   at::Tensor pack(const at::Tensor& tensor) {
     const std::size_t index = next_++;
-    const std::vector<SavedTensor>& expected = source_.warm_up->saved;
+    const std::vector<SavedTensor>& expected = source_.profile.tensors.saved;
     const std::string where = fmt::format("{}, saved tensor {}", source_.where, index);
     if (index >= expected.size()) refuse("K01", where, "one more saved tensor");
     observer_.see_saved(tensor);
-    check(observer_.observation().saved.back(), expected[index], where);
-    const at::Tensor& target = source_.copies->saved[index];
+    check(observer_.tensors().saved.back(), expected[index], where);
+    const at::Tensor& target = places_[index];
     if (!target.defined() || (tensor.numel() > 0 && same_view(tensor, target))) return tensor;
     const at::NoGradGuard no_grad;
     // The whole span as bytes: expanded and strided views keep what other views of it may read.
@@ -48,7 +50,7 @@ class SavedTensors {
   }
 
   void finish() const {
-    const std::size_t expected = source_.warm_up->saved.size();
+    const std::size_t expected = source_.profile.tensors.saved.size();
     if (next_ < expected)
       refuse("K01", source_.where, fmt::format("{} saved tensors", next_),
              fmt::to_string(expected));
@@ -60,22 +62,23 @@ class SavedTensors {
     const TensorSpec &a = found.tensor, &b = expected.tensor;
     if (a.sizes != b.sizes || a.strides != b.strides || a.dtype != b.dtype ||
         a.device != b.device || a.requires_grad != b.requires_grad ||
-        found.native != expected.native)
+        found.internal != expected.internal)
       refuse("K02", where, "a tensor of another signature");
     if (a.device < 0) return;  // on the CPU: baked in, whichever object it is
-    if (!found.native && a.storage != b.storage) refuse("K03", where, "another external storage");
+    if (!found.internal && a.storage != b.storage) refuse("K03", where, "another external storage");
     if (a.storage != b.storage || a.offset != b.offset || found.version != expected.version)
       refuse("K02", where, "a tensor that aliases others in another way");
   }
 
   const BranchSource& source_;
+  const Tensors& places_;
   RunObserver& observer_;
   OpenBranch& open_;
   std::size_t next_ = 0;
 };
 
-void check_outputs(const BranchSource& source, const Observation& found) {
-  const Observation& expected = *source.warm_up;
+void check_outputs(const BranchSource& source, const RunTensors& found) {
+  const RunTensors& expected = source.profile.tensors;
   if (found.outputs != expected.outputs || found.output_versions != expected.output_versions)
     refuse("K04", source.where, "other outputs, or outputs that alias otherwise");
 }
@@ -91,10 +94,10 @@ at::Tensor moved(const at::Tensor& output, const at::Tensor& place) {
 
 }  // namespace
 
-OpenBranch capture_forward(const BranchSource& source, const CaptureSite& site,
-                           std::optional<PlacementPlan> plan) {
+OpenBranch capture_forward(const BranchSource& source, const Tensors& inputs,
+                           const CaptureSite& site, CaptureMemory memory) {
   OpenBranch open;
-  open.inputs = source.static_inputs;
+  open.inputs = inputs;
   open.branch.module = source.module;
   open.branch.training = source.module.module->is_training();
   open.branch.parameters = trainable_parameters(source.module);
@@ -103,37 +106,39 @@ OpenBranch capture_forward(const BranchSource& source, const CaptureSite& site,
     open.branch.state_places.push_back(tensor.const_data_ptr());
   open.branch.positional = source.sample.positional.size();
   for (const auto& [name, tensor] : source.sample.named) open.branch.names.push_back(name);
-  for (const at::Tensor& input : source.static_inputs) {
+  for (const at::Tensor& input : inputs) {
     open.branch.inputs.push_back(input.detach());
     open.branch.input_gradients.push_back(input.requires_grad());
   }
   std::vector<std::uint32_t> versions;
   for (const at::Tensor& input : open.inputs) versions.push_back(input._version());
-  const Inputs arguments = source.sample.with(source.static_inputs);
-  RunObserver observer(source.module, source.static_inputs, source.where);
-  Captured captured = capture(site, std::move(plan), [&] {
+  const Inputs arguments = source.sample.with(inputs);
+  RunObserver observer(source.module, inputs, source.where);
+  Captured captured = capture(site, std::move(memory.births), [&] {
     Tensors outputs;
     {
-      SavedTensors saved(source, observer, open);
+      SavedTensors saved(source, memory.copies.saved, observer, open);
       std::optional<SavedTensorScope> hooks;
-      if (source.copies)
+      const bool copied = source.profile.kind == FrameKind::kCopied;
+      if (copied)
         hooks.emplace([&](const at::Tensor& tensor) { return saved.pack(tensor); });
       outputs = source.module.forward(arguments.positional, arguments.named);
-      if (source.copies) saved.finish();
+      if (copied) saved.finish();
     }
-    if (source.warm_up) {
+    if (source.profile.kind != FrameKind::kFree) {
       observer.see_outputs(outputs);
-      check_outputs(source, observer.observation());
+      check_outputs(source, observer.tensors());
     }
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      const bool stays = !source.copies || !source.copies->outputs[i].defined();
-      open.outputs.push_back(stays ? outputs[i] : moved(outputs[i], source.copies->outputs[i]));
+      const Tensors& places = memory.copies.outputs;
+      const bool stays = i >= places.size() || !places[i].defined();
+      open.outputs.push_back(stays ? outputs[i] : moved(outputs[i], places[i]));
       if (!stays) open.copied_bytes += outputs[i].nbytes();
     }
   });
   for (std::size_t i = 0; i < versions.size(); ++i) {
     if (open.inputs[i]._version() == versions[i]) continue;
-    throw Error({"PS01", source.where, "a write to an input", "inputs that forward only reads",
+    throw Error(Error::kContract, {"PS01", source.where, "a write to an input", "inputs that forward only reads",
                  "write to a clone"});
   }
   open.branch.forward = std::move(captured.graph);
@@ -144,22 +149,21 @@ OpenBranch capture_forward(const BranchSource& source, const CaptureSite& site,
 }
 
 Tensors capture_backward(OpenBranch& open, const BranchSource& source, const Tensors& incoming,
-                         const CaptureSite& site, std::optional<PlacementPlan> plan) {
+                         const CaptureSite& site, CaptureMemory memory) {
   Tensors gradients;
-  Captured captured = capture(site, std::move(plan), [&] {
+  Captured captured = capture(site, std::move(memory.births), [&] {
     gradients = run_backward(open.outputs, open.inputs, open.branch.parameters, incoming);
-    if (source.warm_up) {
+    if (source.profile.kind != FrameKind::kFree) {
       RunObserver observer(source.module, open.inputs, source.where);
       observer.see_gradients(gradients, /*unused_inputs=*/true);
-      if (observer.observation().user_gradients != source.warm_up->user_gradients)
+      if (observer.tensors().user_gradients != source.profile.tensors.user_gradients)
         refuse("K05", source.where, "other gradients of inputs");
-      if (observer.observation().parameter_gradients != source.warm_up->parameter_gradients)
+      if (observer.tensors().parameter_gradients != source.profile.tensors.parameter_gradients)
         refuse("K07", source.where, "gradients of other parameters");
     }
-    if (!source.copies) return;
     const at::NoGradGuard no_grad;
-    for (std::size_t i = 0; i < source.copies->gradients.size(); ++i) {
-      const at::Tensor& place = source.copies->gradients[i];
+    for (std::size_t i = 0; i < memory.copies.gradients.size(); ++i) {
+      const at::Tensor& place = memory.copies.gradients[i];
       if (!place.defined() || !gradients[i].defined()) continue;
       at::Tensor(place).copy_(gradients[i]);
       open.copied_bytes += place.nbytes();

@@ -1,10 +1,12 @@
-// Sharing mode `checkpoint` (runtime.md 5): all variants of an event are captured before the next
-// event, and between variants the pool is set back to what the first of them left.
+// Sharing mode `checkpoint`: all variants of an event are captured before the next event, and
+// between variants the pool is set back to what the first of them left.
 #include "core/memory/checkpoint.h"
 
 #include <fmt/format.h>
 
+#include "core/graph/modes/modes.h"
 #include "core/graph/modes/slot_capture.h"
+#include "core/graph/modes/warm_up_all.h"
 #include "core/order/branch_order.h"
 
 namespace slotgraph {
@@ -12,9 +14,12 @@ namespace {
 
 class CheckpointCapture {
  public:
-  CheckpointCapture(const CaptureRequest& request, const std::vector<BranchProfile>& profiles,
-                    const std::vector<bool>& copied)
-      : request_(request), capture_(request, profiles, copied) {}
+  // With one variant there is nothing to set back, and no checkpoint is taken around a backward.
+  CheckpointCapture(const CaptureRequest& request, const std::vector<BranchProfile>& profiles)
+      : request_(request),
+        capture_(request, profiles,
+                 request.plan.variants() > 1 ? LeakCheck::kByTheCaller
+                                             : LeakCheck::kAfterEachCapture) {}
 
   std::unique_ptr<CallableSet> run() {
     for (const OrderEvent& event : events(request_.order)) {
@@ -40,16 +45,11 @@ class CheckpointCapture {
   }
 
   void capture(const OrderEvent& event, int variant) {
-    const bool lockstep = request_.plan.variants() > 1;
-    const int layers = request_.plan.layers_per_chunk[event.chunk];
-    const int slot = event.microbatch % request_.plan.ring_length;
-    for (int i = 0; i < layers; ++i) {
-      const int layer = event.forward ? i : layers - 1 - i;
-      const int branch = request_.plan.branch(variant, event.chunk, slot, layer);
+    for (const int branch : branches_of(request_, event, variant)) {
       if (event.forward) {
-        capture_.forward(branch, lockstep);
+        capture_.forward(branch);
       } else {
-        capture_.backward(branch, lockstep);
+        capture_.backward(branch);
       }
     }
   }
@@ -116,9 +116,8 @@ class CheckpointCapture {
 }  // namespace
 
 std::unique_ptr<CallableSet> make_checkpoint(const CaptureRequest& request) {
-  const std::vector<BranchProfile> profiles = warm_up_all(request, Watch::kSavedTensors);
-  const std::vector<bool> copied(profiles.size(), true);
-  return CheckpointCapture(request, profiles, copied).run();
+  const std::vector<BranchProfile> profiles = warm_up_all(request, FrameKind::kCopied);
+  return CheckpointCapture(request, profiles).run();
 }
 
 }  // namespace slotgraph

@@ -1,4 +1,6 @@
-#include "core/graph/modes/request.h"
+// No graphs.
+#include "core/graph/modes/graph_set.h"
+#include "core/graph/modes/modes.h"
 
 namespace slotgraph {
 namespace {

@@ -1,35 +1,15 @@
+#include "core/graph/modes/graph_set.h"
+
 #include <fmt/format.h>
 
 #include "core/error.h"
-#include "core/graph/modes/request.h"
 #include "core/memory/pool_topology.h"
 
 namespace slotgraph {
 
-void walk_variant(const CaptureRequest& request, int variant,
-                  const std::function<void(int)>& forward,
-                  const std::function<void(int)>& backward) {
-  const Plan& plan = request.plan;
-  for (const OrderEvent& event : events(request.order)) {
-    const int slot = event.microbatch % plan.ring_length;
-    const int layers = plan.layers_per_chunk[event.chunk];
-    for (int i = 0; i < layers; ++i) {
-      const int layer = event.forward ? i : layers - 1 - i;
-      (event.forward ? forward : backward)(plan.branch(variant, event.chunk, slot, layer));
-    }
-  }
-}
-
-int CaptureRequest::first_branch(int module) const {
-  for (std::size_t i = 0; i < plan.slots.size(); ++i) {
-    if (plan.slots[i].warmup_alias_group == module) return static_cast<int>(i);
-  }
-  return -1;
-}
-
 void check_branch(int branch, std::size_t branches) {
   if (branch >= 0 && static_cast<std::size_t>(branch) < branches) return;
-  throw Error({"P12", fmt::format("branch {}", branch), "no branch of the plan",
+  throw Error(Error::kContract, {"P12", fmt::format("branch {}", branch), "no branch of the plan",
                fmt::format("0 to {}", branches - 1), "capture a plan that has it"});
 }
 

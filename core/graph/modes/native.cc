@@ -1,14 +1,13 @@
 // Graphs without sharing between branches: one private pool for each branch, or for each variant.
 #include <ATen/ops/empty_strided.h>
-#include <c10/cuda/CUDACachingAllocator.h>
 #include <fmt/format.h>
 
 #include <map>
 
 #include "core/graph/capture/branch_capture.h"
-#include "core/graph/modes/request.h"
-#include "core/graph/warmup/profile.h"
-#include "core/graph/warmup/warm_up.h"
+#include "core/graph/modes/graph_set.h"
+#include "core/graph/modes/modes.h"
+#include "core/graph/modes/warm_up_all.h"
 #include "core/trace/steps.h"
 
 namespace slotgraph {
@@ -35,8 +34,8 @@ Tensors static_inputs(const Inputs& sample) {
 
 class NativeCapture {
  public:
-  explicit NativeCapture(const CaptureRequest& request)
-      : request_(request), branches_(request.samples.size()) {}
+  NativeCapture(const CaptureRequest& request, const std::vector<BranchProfile>& profiles)
+      : request_(request), profiles_(profiles), branches_(request.samples.size()) {}
 
   std::unique_ptr<CallableSet> run() {
     for (int variant = 0; variant < request_.plan.variants(); ++variant) {
@@ -59,14 +58,17 @@ class NativeCapture {
  private:
   const PrivatePool& pool_of(int branch) {
     const bool shared = request_.options.mode == Mode::kPerVariant;
-    auto& pool = pools_[shared ? branch / request_.plan.frames() : branch];
+    auto& pool = pools_[shared ? request_.plan.variant_of(branch) : branch];
     if (!pool) pool = std::make_shared<PrivatePool>();
     return *pool;
   }
 
-  BranchSource source(int branch, const Tensors& inputs) const {
-    return {request_.module_of(branch),      request_.samples[branch], inputs, nullptr, nullptr,
-            fmt::format("branch {}", branch)};
+  BranchSource source(int branch) const {
+    return {request_.module_of(branch), request_.samples[branch],
+            profiles_[request_.plan.module_of(branch)], fmt::format("branch {}", branch)};
+  }
+  CaptureSite site(const PrivatePool& pool) const {
+    return {pool.id(), request_.options.generators};
   }
 
   void forward(int branch) {
@@ -77,8 +79,7 @@ class NativeCapture {
       const AllocationScope scope(pool);
       inputs = static_inputs(request_.samples[branch]);
     }
-    OpenBranch open =
-        capture_forward(source(branch, inputs), {pool.id(), request_.options.generators}, {});
+    OpenBranch open = capture_forward(source(branch), inputs, site(pool), {});
     for (const at::Tensor& output : open.outputs)
       open.branch.outputs.push_back(output.defined() ? output.detach() : output);
     open.branch.lent.assign(open.outputs.size(), false);
@@ -99,15 +100,13 @@ class NativeCapture {
       }
     }
     if (!incoming.empty()) {
-      const Tensors inputs = open.inputs;
-      open.branch.gradients =
-          capture_backward(open, source(branch, inputs), incoming,
-                           {pool.id(), request_.options.generators}, std::nullopt);
+      open.branch.gradients = capture_backward(open, source(branch), incoming, site(pool), {});
     }
     branches_[branch] = std::move(open.branch);
   }
 
   const CaptureRequest& request_;
+  const std::vector<BranchProfile>& profiles_;
   std::map<int, std::shared_ptr<PrivatePool>> pools_;
   std::map<int, OpenBranch> open_;
   std::vector<CapturedBranch> branches_;
@@ -116,16 +115,9 @@ class NativeCapture {
 }  // namespace
 
 std::unique_ptr<CallableSet> make_native(const CaptureRequest& request) {
-  // What a frame needs is learnt while it is captured; the runs only fill caches.
-  for (std::size_t i = 0; i < request.modules.size(); ++i) {
-    const int branch = request.first_branch(static_cast<int>(i));
-    if (branch >= 0) {
-      warm_up(request.modules[i], request.samples[branch], static_cast<int>(i), request.options,
-              Watch::kNothing);
-    }
-  }
-  c10::cuda::CUDACachingAllocator::emptyCache();
-  return NativeCapture(request).run();
+  // What a frame needs is learnt while it is captured.
+  const std::vector<BranchProfile> profiles = warm_up_all(request, FrameKind::kFree);
+  return NativeCapture(request, profiles).run();
 }
 
 }  // namespace slotgraph

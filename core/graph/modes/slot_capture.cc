@@ -1,14 +1,12 @@
 #include "core/graph/modes/slot_capture.h"
 
-#include <c10/cuda/CUDACachingAllocator.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
 
 #include "core/error.h"
-#include "core/graph/plain_tensor.h"
-#include "core/graph/warmup/warm_up.h"
+#include "core/graph/modes/graph_set.h"
 #include "core/memory/borrowed.h"
 #include "core/memory/checkpoint.h"
 #include "core/trace/steps.h"
@@ -16,131 +14,40 @@
 namespace slotgraph {
 namespace {
 
-// True if every allocation that lives was placed where its role says.
-bool settled(const std::vector<ProfiledAllocation>& planned,
-             const std::vector<ProfiledAllocation>& observed,
-             const std::vector<Allocation>& allocations) {
-  if (planned.size() != observed.size()) return false;
-  for (std::size_t i = 0; i < planned.size(); ++i) {
-    if (planned[i].bytes != observed[i].bytes) return false;
-    if (!observed[i].role) continue;
-    const bool same_place =
-        planned[i].role && planned[i].role->kind == observed[i].role->kind &&
-        (observed[i].role->kind == Role::Kind::kRest || planned[i].role == observed[i].role);
-    if (!allocations[i].placed || !same_place) return false;
-  }
-  return true;
-}
-
-std::size_t survivor_bytes(const BranchProfile& profile, const BranchLayout* copy) {
-  if (copy) return static_cast<std::size_t>(copy->need());
-  std::size_t bytes = 0;
-  for (const ProfiledAllocation& allocation : profile.forward)
-    bytes += allocation.role ? allocation.bytes : 0;
-  return bytes;
-}
-
 // The layout is complete before anything is allocated.
-SlotPlaces make_places(const CaptureRequest& request, const std::vector<BranchProfile>& profiles,
-                       const std::vector<bool>& copied, const PrivatePool& pool) {
+SlotLayout complete_layout(const CaptureRequest& request,
+                           const std::vector<BranchProfile>& profiles) {
   const trace::PhaseScope phase(trace::Phase::layout);
-  SlotLayout layout = lay_out(request, profiles, copied);
+  return lay_out(request, profiles);
+}
+
+std::shared_ptr<Slab> make_slab(const PrivatePool& pool, std::size_t bytes) {
+  const trace::PhaseScope phase(trace::Phase::layout);
   trace::reached(trace::Step::arena_allocation);
-  auto slab = std::make_shared<Slab>(pool, layout.bytes);
+  auto slab = std::make_shared<Slab>(pool, bytes);
   trace::reached(trace::Step::staging);
-  return {request, profiles, std::move(layout), std::move(slab)};
+  return slab;
 }
 
-}  // namespace
-
-std::vector<BranchProfile> warm_up_all(const CaptureRequest& request, Watch watch) {
-  std::vector<BranchProfile> profiles(request.modules.size());
-  for (int module = 0; module < static_cast<int>(profiles.size()); ++module) {
-    const Inputs& sample = request.samples[request.first_branch(module)];
-    profiles[module] = warm_up(request.modules[module], sample, module, request.options, watch);
-  }
-  c10::cuda::CUDACachingAllocator::emptyCache();
-  return profiles;
-}
-
-SlotCapture::SlotCapture(const CaptureRequest& request, const std::vector<BranchProfile>& profiles,
-                         const std::vector<bool>& copied)
-    : request_(request),
-      profiles_(profiles),
-      pool_(std::make_shared<PrivatePool>()),
-      places_(make_places(request, profiles, copied, *pool_)),
-      branches_(request.samples.size()) {}
-
-std::vector<c10::Storage> SlotCapture::roots() const {
-  std::vector<c10::Storage> roots{places_.slab()->storage()};
-  for (const GraphModule& module : request_.modules) {
-    if (!module.held) continue;
-    for (const at::Tensor& tensor : module.held())
-      if (tensor.defined()) roots.push_back(tensor.storage());
-  }
-  for (const auto& [branch, open] : open_) {
-    for (const auto& original : open.originals) {
-      if (auto storage = original.lock()) roots.emplace_back(std::move(storage));
-    }
-  }
-  return roots;
-}
-
-BranchSource SlotCapture::source(int branch, const Tensors& inputs,
-                                 const CopyTargets* copies) const {
-  return {request_.module_of(branch),
-          request_.samples[branch],
-          inputs,
-          &profile_of(branch).observation,
-          copies,
-          fmt::format("capture of branch {}", branch)};
-}
-
-// What a capture of a copied frame leaves in the pool must belong to a module.
-void SlotCapture::check_live(const std::map<const void*, std::size_t>& before) const {
-  std::map<const void*, std::size_t> added = topology_of(*pool_).live();
-  for (const auto& [address, bytes] : before) added.erase(address);
-  if (!added.empty()) (void)resolve_owners(added, roots());
-}
-
-void SlotCapture::forward(int branch, bool lockstep) {
-  const trace::PhaseScope phase(trace::Phase::capture_forward);
-  const Tensors inputs = places_.static_inputs(branch);
-  if (places_.copy_of(branch)) {
-    const auto before =
-        lockstep ? std::map<const void*, std::size_t>() : topology_of(*pool_).live();
-    targets_[branch] = places_.copy_targets(branch, inputs);
-    OpenBranch open =
-        capture_forward(source(branch, inputs, &targets_[branch]), site(), std::nullopt);
-    keep_outputs(open, branch);
-    open_[branch] = std::move(open);
-    if (!lockstep) check_live(before);
-    return;
-  }
-  OpenBranch open =
-      capture_forward(source(branch, inputs, nullptr), site(), places_.forward_plan(branch));
-  const std::vector<Allocation> allocations = open.forward_recording->snapshot();
-  const auto observed = classify_forward(allocations, open.outputs);
-  if (!settled(profile_of(branch).forward, observed, allocations)) {
-    throw ProfileMismatch{module_of(branch), true, merge(profile_of(branch).forward, observed),
-                          open.forward_recording};
-  }
-  keep_outputs(open, branch);
-  open_[branch] = std::move(open);
+// Where a colour has no arena, nothing of its frames survives.
+Arena arena_of(const std::map<int, Extent>& arenas, int colour, const std::shared_ptr<Slab>& slab) {
+  const auto it = arenas.find(colour);
+  const Extent extent = it == arenas.end() ? Extent() : it->second;
+  return {slab, extent.offset, extent.bytes};
 }
 
 // Frame memory is borrowed: outputs of one storage share one again. A view of a parameter or buffer
 // stays what it is.
-void SlotCapture::keep_outputs(OpenBranch& open, int branch) const {
-  const Tensors state = state_of(request_.module_of(branch));
+void keep_outputs(OpenBranch& open, const FrameMemory& memory) {
+  const Tensors state = state_of(memory.branch().source.module);
   Tensors in_frame;
   for (const at::Tensor& output : open.outputs) {
     const bool inside =
-        output.defined() && output.numel() > 0 && places_.slab()->contains(output.const_data_ptr());
+        output.defined() && output.numel() > 0 && memory.slab()->contains(output.const_data_ptr());
     open.branch.lent.push_back(inside);
     in_frame.push_back(inside ? output : at::Tensor());
   }
-  open.branch.outputs = borrowed_alike(in_frame, places_.slab());
+  open.branch.outputs = borrowed_alike(in_frame, memory.slab());
   for (std::size_t i = 0; i < open.outputs.size(); ++i) {
     const at::Tensor& output = open.outputs[i];
     if (open.branch.lent[i] || !output.defined()) continue;
@@ -154,7 +61,8 @@ void SlotCapture::keep_outputs(OpenBranch& open, int branch) const {
     } else if (in_state || output.is_cpu()) {
       open.branch.outputs[i] = output.detach();
     } else {
-      throw Error({"PM02", fmt::format("output {} of branch {}", i, branch),
+      throw Error(Error::kContract,
+                  {"PM02", fmt::format("output {} of branch {}", i, memory.branch().index),
                    "memory of neither the frame nor its module",
                    "outputs that forward computes, or views of inputs, parameters or buffers",
                    "return a copy of tensors that live elsewhere"});
@@ -162,79 +70,122 @@ void SlotCapture::keep_outputs(OpenBranch& open, int branch) const {
   }
 }
 
-void SlotCapture::backward(int branch, bool lockstep) {
-  const trace::PhaseScope phase(trace::Phase::capture_backward);
-  OpenBranch open = std::move(open_.at(branch));
-  open_.erase(branch);
-  if (!profile_of(branch).incoming.empty()) {
-    const bool watch = places_.copy_of(branch) && !lockstep;
-    const auto before = watch ? topology_of(*pool_).live() : std::map<const void*, std::size_t>();
-    keep_gradients(open, branch, capture_gradients(open, branch));
-    open.inputs.clear();
-    open.outputs.clear();
-    if (watch) check_live(before);
-  }
-  open.inputs.clear();
-  open.outputs.clear();
-  targets_.erase(branch);
-  if (!places_.copy_of(branch)) {
-    check_nothing_lives(request_.module_of(branch), *open.forward_recording,
-                        open.backward_recording.get(), fmt::format("capture of branch {}", branch));
-  }
-  copied_bytes_ += open.copied_bytes;
-  open.branch.ownership = places_.ownership(branch);
-  branches_[branch] = std::move(open.branch);
-}
-
-Tensors SlotCapture::capture_gradients(OpenBranch& open, int branch) {
-  const BranchProfile& profile = profile_of(branch);
-  const Tensors inputs = open.inputs;
-  if (places_.copy_of(branch)) {
-    return capture_backward(open, source(branch, inputs, &targets_.at(branch)),
-                            places_.incoming(branch), site(), std::nullopt);
-  }
-  const CopyTargets copy = places_.leading_target(branch);
-  if (!copy.gradients.empty()) targets_[branch] = copy;
-  Tensors gradients =
-      capture_backward(open, source(branch, inputs, copy.gradients.empty() ? nullptr : &copy),
-                       places_.incoming(branch), site(), places_.backward_plan(branch));
-  const std::vector<Allocation> allocations = open.backward_recording->snapshot();
-  const at::Tensor leading = copy.gradients.empty() ? gradients[0] : at::Tensor();
-  const auto observed = classify_backward(allocations, leading);
-  if (!settled(profile.backward, observed, allocations))
-    throw ProfileMismatch{module_of(branch), false, merge(profile.backward, observed),
-                          open.backward_recording};
-  return gradients;
-}
-
-// Gradients of inputs with a place stay there; the others are in transient memory, valid from their
-// replay until the next one, which is when they are copied or lent.
-void SlotCapture::keep_gradients(OpenBranch& open, int branch, const Tensors& gradients) const {
-  const auto targets = targets_.find(branch);
+// Gradients with a place stay there; the others are in transient memory, valid from their replay
+// until the next one, which is when they are copied or lent.
+Tensors kept_gradients(const Tensors& gradients, const Tensors& places,
+                       const std::shared_ptr<Slab>& slab) {
+  Tensors kept;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const at::Tensor& gradient = gradients[i];
-    const bool placed = targets != targets_.end() && i < targets->second.gradients.size() &&
-                        targets->second.gradients[i].defined();
     if (!gradient.defined()) {
-      open.branch.gradients.emplace_back();
-    } else if (placed) {
-      open.branch.gradients.push_back(targets->second.gradients[i]);
+      kept.emplace_back();
+    } else if (i < places.size() && places[i].defined()) {
+      kept.push_back(places[i]);
     } else {
-      open.branch.gradients.push_back(borrowed_tensor(gradient.data_ptr(), gradient.sizes(),
-                                                      gradient.strides(), gradient.scalar_type(),
-                                                      places_.slab()));
+      kept.push_back(borrowed_tensor(gradient.data_ptr(), gradient.sizes(), gradient.strides(),
+                                     gradient.scalar_type(), slab));
     }
   }
-  open.branch.leading_stays = places_.returns_leading_gradient(branch);
+  return kept;
+}
+
+}  // namespace
+
+SlotCapture::SlotCapture(const CaptureRequest& request, const std::vector<BranchProfile>& profiles,
+                         LeakCheck leaks)
+    : request_(request),
+      profiles_(profiles),
+      leaks_(leaks),
+      pool_(std::make_shared<PrivatePool>()),
+      layout_(complete_layout(request, profiles)),
+      slab_(make_slab(*pool_, layout_.bytes)),
+      branches_(request.samples.size()) {}
+
+std::vector<c10::Storage> SlotCapture::roots() const {
+  std::vector<c10::Storage> roots{slab_->storage()};
+  for (const GraphModule& module : request_.modules) {
+    if (!module.held) continue;
+    for (const at::Tensor& tensor : module.held())
+      if (tensor.defined()) roots.push_back(tensor.storage());
+  }
+  for (const auto& [branch, frame] : open_) {
+    for (const auto& original : frame.open.originals) {
+      if (auto storage = original.lock()) roots.emplace_back(std::move(storage));
+    }
+  }
+  return roots;
+}
+
+std::unique_ptr<FrameMemory> SlotCapture::memory_of(int branch) const {
+  const Slot& slot = request_.plan.slots[branch];
+  return FrameMemory::of({branch,
+                          slot.module,
+                          request_.plan.layer_of(branch),
+                          slot,
+                          {request_.modules[slot.module], request_.samples[branch],
+                           profiles_[slot.module], fmt::format("capture of branch {}", branch)},
+                          arena_of(layout_.arenas, slot.colour, slab_),
+                          arena_of(layout_.gradient_arenas, slot.gradient_colour, slab_)},
+                         layout_);
+}
+
+SlotCapture::Live SlotCapture::live(const FrameMemory& memory) const {
+  if (!memory.is_copied() || leaks_ == LeakCheck::kByTheCaller) return std::nullopt;
+  return topology_of(*pool_).live();
+}
+
+void SlotCapture::check_leaks(const Live& before) const {
+  if (!before) return;
+  std::map<const void*, std::size_t> added = topology_of(*pool_).live();
+  for (const auto& [address, bytes] : *before) added.erase(address);
+  if (!added.empty()) (void)resolve_owners(added, roots());
+}
+
+void SlotCapture::forward(int branch) {
+  const trace::PhaseScope phase(trace::Phase::capture_forward);
+  std::unique_ptr<FrameMemory> memory = memory_of(branch);
+  const Live before = live(*memory);
+  OpenBranch open = capture_forward(memory->branch().source, memory->static_inputs(), site(),
+                                    memory->begin_forward());
+  memory->settle_forward(open);
+  keep_outputs(open, *memory);
+  open_[branch] = {std::move(memory), std::move(open)};
+  check_leaks(before);
+}
+
+void SlotCapture::capture_gradients(OpenBranch& open, const FrameMemory& memory) const {
+  const CaptureMemory told = memory.begin_backward();
+  const Tensors gradients =
+      capture_backward(open, memory.branch().source, memory.incoming(), site(), told);
+  memory.settle_backward(open, gradients);
+  open.branch.gradients = kept_gradients(gradients, told.copies.gradients, slab_);
+  open.branch.leading_stays = memory.returns_leading_gradient();
+}
+
+void SlotCapture::backward(int branch) {
+  const trace::PhaseScope phase(trace::Phase::capture_backward);
+  const std::unique_ptr<FrameMemory> memory = std::move(open_.at(branch).memory);
+  OpenBranch open = std::move(open_.at(branch).open);
+  open_.erase(branch);
+  if (!memory->branch().source.profile.incoming.empty()) {
+    const Live before = live(*memory);
+    capture_gradients(open, *memory);
+    open.drop_autograd_graph();
+    check_leaks(before);
+  }
+  open.drop_autograd_graph();
+  memory->end(open);
+  copied_bytes_ += open.copied_bytes;
+  open.branch.ownership = memory->ownership();
+  branches_[branch] = std::move(open.branch);
 }
 
 std::vector<int> SlotCapture::variants_by_survivor_bytes() const {
   const Plan& plan = request_.plan;
   std::vector<std::size_t> bytes(static_cast<std::size_t>(plan.variants()));
-  for (int module = 0; module < static_cast<int>(profiles_.size()); ++module) {
-    const int first = request_.first_branch(module);
-    bytes[module / plan.layers()] += survivor_bytes(profiles_[module], places_.copy_of(first));
-  }
+  for (int module = 0; module < plan.modules(); ++module)
+    bytes[plan.variant_of_module(module)] +=
+        memory_of(plan.first_branch(module))->survivor_bytes();
   std::vector<int> variants(bytes.size());
   std::iota(variants.begin(), variants.end(), 0);
   std::stable_sort(variants.begin(), variants.end(),
@@ -252,21 +203,21 @@ void SlotCapture::capture_variant_major() {
 
 std::vector<FlightPlan> SlotCapture::flights() const {
   std::vector<FlightPlan> result;
-  for (int i = 0; i < static_cast<int>(request_.samples.size()); ++i) {
-    const Slot& slot = slot_of(i);
-    const int family = request_.plan.frame(slot.model_chunk, slot.physical_slot, slot.layer);
+  for (int i = 0; i < static_cast<int>(branches_.size()); ++i) {
+    const Slot& slot = request_.plan.slots[i];
     std::optional<int> gradient;
-    if (places_.returns_leading_gradient(i)) gradient = slot.user_grad_arena_id;
-    result.push_back({slot.saved_arena_id, family, slot.model_chunk, slot.physical_slot, gradient});
+    if (branches_[i].leading_stays) gradient = slot.gradient_colour;
+    result.push_back({slot.colour, request_.plan.frame_of(i), slot.model_chunk, slot.physical_slot,
+                      gradient});
   }
   return result;
 }
 
 std::unique_ptr<CallableSet> SlotCapture::finish() {
   trace::reached(trace::Step::capture_finished);
-  return std::make_unique<GraphSet>(request_.options, std::move(branches_), flights(),
-                                    std::vector{pool_}, places_.layout().arena_bytes,
-                                    copied_bytes_);
+  std::vector<FlightPlan> plans = flights();
+  return std::make_unique<GraphSet>(request_.options, std::move(branches_), std::move(plans),
+                                    std::vector{pool_}, layout_.arena_bytes, copied_bytes_);
 }
 
 }  // namespace slotgraph

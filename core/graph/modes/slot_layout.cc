@@ -16,6 +16,8 @@ TensorShape shape_of(const at::Tensor& tensor) {
   return {tensor.sizes().vec(), tensor.strides().vec(), tensor.scalar_type()};
 }
 
+}  // namespace
+
 std::vector<Survivor> survivors_of(const std::vector<ProfiledAllocation>& allocations) {
   std::vector<Survivor> result;
   for (const ProfiledAllocation& allocation : allocations) {
@@ -23,8 +25,6 @@ std::vector<Survivor> survivors_of(const std::vector<ProfiledAllocation>& alloca
   }
   return result;
 }
-
-}  // namespace
 
 InputPlaces input_places(const Inputs& sample) {
   struct Group {
@@ -73,7 +73,7 @@ class StorageNumbers {
 };
 
 // From the numbers of a module's warm-up to those of the call.
-std::map<int, int> renumbering(const Observation& seen, const GraphModule& module,
+std::map<int, int> renumbering(const RunTensors& seen, const GraphModule& module,
                                const Inputs& sample, StorageNumbers& numbers) {
   std::map<int, int> result;
   std::set<const void*> known;
@@ -91,27 +91,28 @@ std::map<int, int> renumbering(const Observation& seen, const GraphModule& modul
 // The variants of a frame show the same surface.
 void check_variants(const CaptureRequest& request, const std::vector<BranchProfile>& profiles) {
   std::vector<Surface> outputs, gradients;
-  for (const Slot& slot : request.plan.slots) {
-    const Observation& seen = profiles[slot.warmup_alias_group].observation;
-    const int family = request.plan.frame(slot.model_chunk, slot.physical_slot, slot.layer);
-    outputs.push_back({family, slot.io_branch_id, seen.outputs});
-    gradients.push_back({family, slot.io_branch_id, seen.user_gradients});
+  for (int branch = 0; branch < static_cast<int>(request.plan.slots.size()); ++branch) {
+    const Slot& slot = request.plan.slots[branch];
+    const RunTensors& seen = profiles[slot.module].tensors;
+    const int frame = request.plan.frame_of(branch);
+    outputs.push_back({frame, slot.io_branch_id, seen.outputs});
+    gradients.push_back({frame, slot.io_branch_id, seen.user_gradients});
   }
-  check_families(outputs);
-  check_families(gradients);
+  check_frames(outputs);
+  check_frames(gradients);
 }
 
-void place_frames(const CaptureRequest& request, const std::vector<BranchProfile>& profiles,
-                  const std::vector<bool>& copied, SlotLayout& layout) {
+void lay_out_frames(const CaptureRequest& request, const std::vector<BranchProfile>& profiles,
+                    SlotLayout& layout) {
   const Plan& plan = request.plan;
   for (int layer = 0; layer < plan.layers(); ++layer) {
     std::vector<std::vector<Survivor>> saved;
     std::vector<std::vector<Survivor>> returned;
     for (int variant = 0; variant < plan.variants(); ++variant) {
       const int module = variant * plan.layers() + layer;
-      if (copied[module]) continue;
+      if (profiles[module].kind == FrameKind::kCopied) continue;
       saved.push_back(survivors_of(profiles[module].forward));
-      const InputPlaces inputs = input_places(request.samples[request.first_branch(module)]);
+      const InputPlaces inputs = input_places(request.sample_of(module));
       saved.back().insert(saved.back().end(), inputs.survivors.begin(), inputs.survivors.end());
       returned.push_back(survivors_of(profiles[module].backward));
       if (const auto bytes = profiles[module].copied_gradient_bytes) {
@@ -187,10 +188,12 @@ std::vector<BranchTensors> branch_tensors(const CaptureRequest& request,
     for (const at::Tensor& input : sample.all()) numbers.of(input);
   }
   std::vector<BranchTensors> result;
+  // Storages that only one branch knows keep its own numbers, above all that the call gives: layouts
+  // compare numbers of one branch with each other and with those of the call only.
   constexpr int first_local = 1 << 24;
   for (const int branch : branches) {
     const Slot& slot = plan.slots[branch];
-    const Observation& seen = profiles[slot.warmup_alias_group].observation;
+    const RunTensors& seen = profiles[slot.module].tensors;
     const std::map<int, int> known =
         renumbering(seen, request.module_of(branch), request.samples[branch], numbers);
     const auto renumbered = [&](auto tensors, auto tensor_of) {
@@ -203,9 +206,9 @@ std::vector<BranchTensors> branch_tensors(const CaptureRequest& request,
     };
     const auto of_surface = [](SurfaceTensor& t) -> TensorSpec& { return t.tensor; };
     BranchTensors tensors{
-        slot.saved_arena_id,
-        slot.user_grad_arena_id,
-        plan.frame(slot.model_chunk, slot.physical_slot, slot.layer),
+        slot.colour,
+        slot.gradient_colour,
+        plan.frame_of(branch),
         slot.io_branch_id,
         renumbered(seen.inputs, [](TensorSpec& t) -> TensorSpec& { return t; }),
         seen.input_versions,
@@ -219,33 +222,32 @@ std::vector<BranchTensors> branch_tensors(const CaptureRequest& request,
   return result;
 }
 
-SlotLayout lay_out(const CaptureRequest& request, const std::vector<BranchProfile>& profiles,
-                   const std::vector<bool>& copied) {
+SlotLayout lay_out(const CaptureRequest& request, const std::vector<BranchProfile>& profiles) {
   const Plan& plan = request.plan;
   check_variants(request, profiles);
   SlotLayout layout;
   layout.copy_of_branch.resize(plan.slots.size());
   layout.input_storages.resize(plan.slots.size());
-  place_frames(request, profiles, copied, layout);
+  lay_out_frames(request, profiles, layout);
   std::vector<int> copied_branches;
   for (int i = 0; i < static_cast<int>(plan.slots.size()); ++i) {
     const Slot& slot = plan.slots[i];
-    if (copied[slot.warmup_alias_group]) {
+    if (profiles[slot.module].kind == FrameKind::kCopied) {
       layout.copy_of_branch[i] = copied_branches.size();
       copied_branches.push_back(i);
       continue;
     }
-    const int layer = slot.warmup_alias_group % plan.layers();
-    raise(layout.saved, slot.saved_arena_id, layout.frames[layer].bytes);
-    raise(layout.returned, slot.user_grad_arena_id, layout.gradients[layer].bytes);
+    const int layer = plan.layer_of(i);
+    raise(layout.arenas, slot.colour, layout.frames[layer].bytes);
+    raise(layout.gradient_arenas, slot.gradient_colour, layout.gradients[layer].bytes);
   }
   const std::vector<BranchTensors> branches = branch_tensors(request, profiles, copied_branches);
   layout.copies = lay_out(branches);
-  for (const auto& [colour, bytes] : layout.copies.saved_arenas)
-    raise(layout.saved, colour, aligned(static_cast<std::size_t>(bytes)));
-  for (const auto& [colour, bytes] : layout.copies.user_grad_arenas)
-    raise(layout.returned, colour, aligned(static_cast<std::size_t>(bytes)));
-  for (auto* const arenas : {&layout.saved, &layout.returned}) {
+  for (const auto& [colour, bytes] : layout.copies.arenas)
+    raise(layout.arenas, colour, aligned(static_cast<std::size_t>(bytes)));
+  for (const auto& [colour, bytes] : layout.copies.gradient_arenas)
+    raise(layout.gradient_arenas, colour, aligned(static_cast<std::size_t>(bytes)));
+  for (auto* const arenas : {&layout.arenas, &layout.gradient_arenas}) {
     for (auto& [colour, arena] : *arenas) {
       arena.offset = layout.bytes;
       layout.bytes += arena.bytes;

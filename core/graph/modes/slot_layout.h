@@ -30,30 +30,32 @@ struct Extent {
   std::size_t bytes = 0;
 };
 
-// A frame's survivors are born in its arena, or copied there.
+// What the captures of a call are laid out by. All offsets are those of the slab.
 struct SlotLayout {
-  // Of frames whose survivors are born there, by index of the layer in one variant: survivors, and
-  // the leading input's gradient.
+  // Placed frames: where the survivors of each layer of one variant are born, and where the gradient
+  // of its leading input is.
   std::vector<FrameLayout> frames;
   std::vector<FrameLayout> gradients;
-  // Of branches that are copied: index in `copies` by branch.
+  // Copied branches: their layouts, and which of these each branch of the plan has.
   ArenaLayout copies;
   std::vector<std::optional<std::size_t>> copy_of_branch;
-  // Their static inputs: the storage of each input of each branch in the slab.
+  // The storage of each static input of each copied branch.
   std::vector<std::vector<Extent>> input_storages;
 
-  std::map<int, Extent> saved;     // arena of each colour
-  std::map<int, Extent> returned;  // arena of each gradient colour
-  // Incoming gradients: one set of buffers for each ordered tuple of layouts.
+  std::map<int, Extent> arenas;           // of each colour
+  std::map<int, Extent> gradient_arenas;  // of each gradient colour
+  // The places of incoming gradients: one set of buffers for each ordered tuple of layouts.
   std::map<std::vector<TensorShape>, std::vector<std::size_t>> staging;
   std::size_t arena_bytes = 0;
   std::size_t bytes = 0;  // of the slab
 };
 
-// `profiles` and `copied`: one for each module (field 5). Nothing is allocated. Throws Error: L02
-// to L09 as core/layout.
-SlotLayout lay_out(const CaptureRequest& request, const std::vector<BranchProfile>& profiles,
-                   const std::vector<bool>& copied);
+// `profiles`: one for each module (field 5); their kinds, equal for the variants of a layer, say which
+// frames are copied. Nothing is allocated. Throws Error: L02 to L09 as core/layout.
+SlotLayout lay_out(const CaptureRequest& request, const std::vector<BranchProfile>& profiles);
+
+// Those of the allocations that have a role.
+std::vector<Survivor> survivors_of(const std::vector<ProfiledAllocation>& allocations);
 
 // The branch as core/layout sees it, with numbers of storages that mean the same in all branches.
 std::vector<BranchTensors> branch_tensors(const CaptureRequest& request,

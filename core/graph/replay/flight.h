@@ -11,10 +11,10 @@
 
 namespace slotgraph {
 
-// What a branch shares with others. Branches of equal family are variants of one frame.
+// What a branch shares with others. Branches of equal frame are variants of one frame.
 struct FlightPlan {
   int colour = 0;
-  int family = 0;
+  int frame = 0;
   int chunk = 0;
   int physical_slot = 0;
   std::optional<int> gradient_colour;  // of the returned leading-input gradient, if it has one
@@ -52,7 +52,7 @@ class FlightControl {
   std::vector<FlightPlan> branches_;
   std::vector<std::uint64_t> generations_;  // of the newest flight of each branch
   std::map<int, int> by_colour_;            // colour → branch in flight
-  std::map<int, int> by_family_;
+  std::map<int, int> by_frame_;
   std::optional<Event> last_backward_;
 };
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph/callables.h"
+#include "core/graph/callable.h"
 
 namespace slotgraph {
 

@@ -1,8 +1,11 @@
+#include "core/graph/replay/parallel_move.h"
+
 #include <ATen/ops/clone.h>
 
 #include <algorithm>
 
-#include "core/graph/replay/branch.h"
+#include "core/memory/region.h"
+
 
 namespace slotgraph {
 namespace {

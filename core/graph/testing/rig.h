@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/callables.h"
+#include "core/graph/graph_callables.h"
 #include "core/graph/calling_thread.h"
 
 namespace slotgraph::testing {
@@ -71,8 +71,6 @@ struct RulesTest : DeviceTest {
 at::Tensor gradient(const at::Tensor& output, const at::Tensor& input);
 // Sizes, dtypes and values; undefined equals undefined.
 bool same_bytes(const at::Tensor& a, const at::Tensor& b);
-
-inline constexpr Mode kSlotModes[] = {Mode::kPlacement, Mode::kArena, Mode::kCheckpoint};
 
 }  // namespace slotgraph::testing
 

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "core/graph/graph_module.h"
-#include "core/graph/warmup/observation.h"
+#include "core/graph/run/backward.h"
+#include "core/graph/run/run_tensors.h"
 #include "core/layout/frame_layout.h"
 #include "core/memory/placing_allocator.h"
 
@@ -20,15 +21,17 @@ struct ProfiledAllocation {
   bool operator==(const ProfiledAllocation&) const = default;
 };
 
-struct TensorShape {
-  std::vector<std::int64_t> sizes;
-  std::vector<std::int64_t> strides;
-  at::ScalarType dtype = at::kFloat;
-  auto operator<=>(const TensorShape&) const = default;
+// How the survivors of a frame come to their place. Hooks change how long saved tensors live, so one
+// run cannot be watched for both.
+enum class FrameKind {
+  kFree,    // there is no place for them: nothing is watched, runs only fill caches
+  kPlaced,  // they are born there: allocations are watched
+  kCopied,  // they are copied there: saved tensors are watched
 };
 
 struct BranchProfile {
-  Observation observation;
+  FrameKind kind = FrameKind::kFree;
+  RunTensors tensors;
   // The allocations, if they were watched.
   std::vector<ProfiledAllocation> forward;
   std::vector<ProfiledAllocation> backward;
@@ -51,20 +54,6 @@ std::vector<ProfiledAllocation> classify_backward(const std::vector<Allocation>&
 // sequences: the newer one.
 std::vector<ProfiledAllocation> merge(const std::vector<ProfiledAllocation>& older,
                                       const std::vector<ProfiledAllocation>& newer);
-
-// A gradient's layout: like the output if that is dense, else contiguous.
-TensorShape gradient_shape(const at::Tensor& output);
-// Bytes from the first to the last element that sizes and strides reach.
-std::size_t storage_bytes(const TensorShape& shape);
-
-// Gradients of the differentiable outputs with respect to the inputs that require grad and the
-// parameters; one entry for each input, then each parameter, undefined where there is none. Runs on
-// the calling thread.
-Tensors run_backward(const Tensors& outputs, const Tensors& inputs, const Tensors& parameters,
-                     const Tensors& incoming);
-
-// Detached aliases of the tensors that require grad as the originals do.
-Tensors fresh_leaves(const Tensors& tensors);
 
 }  // namespace slotgraph
 

@@ -9,7 +9,7 @@
 #include "core/device/device.h"
 #include "core/error.h"
 #include "core/graph/state/write_log.h"
-#include "core/graph/warmup/saved_hooks.h"
+#include "core/graph/run/saved_hooks.h"
 #include "core/trace/steps.h"
 
 namespace slotgraph {
@@ -22,12 +22,12 @@ struct Run {
   std::shared_ptr<const Recording> backward;
 };
 
-Tensors run_forward(const GraphModule& module, const Inputs& arguments, Watch watch, Run& run,
+Tensors run_forward(const GraphModule& module, const Inputs& arguments, FrameKind kind, Run& run,
                     RunObserver& observer) {
   const Session session;
   run.forward = session.recording();
   std::optional<SavedTensorScope> hooks;
-  if (watch == Watch::kSavedTensors) {
+  if (kind == FrameKind::kCopied) {
     hooks.emplace([&](const at::Tensor& tensor) {
       observer.see_saved(tensor);
       return tensor;
@@ -46,11 +46,11 @@ void note_backward(BranchProfile& profile, const Recording& recording, const Ten
 }
 
 Run run_once(const GraphModule& module, const Inputs& sample, const std::string& where,
-             const Options& options, Watch watch) {
+             const Options& options, FrameKind kind) {
   Run run;
   const Tensors inputs = fresh_leaves(sample.all());
   RunObserver observer(module, inputs, where);
-  Tensors outputs = run_forward(module, sample.with(inputs), watch, run, observer);
+  Tensors outputs = run_forward(module, sample.with(inputs), kind, run, observer);
   observer.see_outputs(outputs);  // first: only plain tensors have a storage
   run.profile.forward = classify_forward(run.forward->snapshot(), outputs);
   Tensors incoming;
@@ -72,7 +72,7 @@ Run run_once(const GraphModule& module, const Inputs& sample, const std::string&
     note_backward(run.profile, *run.backward, inputs, gradients);
     observer.see_gradients(gradients, options.unused_inputs);
   }
-  run.profile.observation = observer.observation();
+  run.profile.tensors = observer.tensors();
   return run;
 }
 
@@ -82,7 +82,7 @@ void check_state(const GraphModule& module, const Inputs& sample, const std::str
   for (const at::Tensor& state : state_of(module)) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (state.numel() == 0 || !state.is_alias_of(inputs[i])) continue;
-      throw Error({"W12", where, fmt::format("input {} in the state after warm-up", i),
+      throw Error(Error::kContract, {"W12", where, fmt::format("input {} in the state after warm-up", i),
                    "state that is no input", "clone the input before it becomes a buffer"});
     }
   }
@@ -131,7 +131,7 @@ void check_nothing_lives(const GraphModule& module, const Recording& forward,
     if (!recording) continue;
     for (const Allocation& allocation : recording->snapshot()) {
       if (!allocation.alive || held.contains(allocation.address)) continue;
-      throw Error({"PM01", where,
+      throw Error(Error::kContract, {"PM01", where,
                    fmt::format("an allocation of {} bytes that outlives the frame's outputs, "
                                "gradients and autograd graph",
                                allocation.bytes),
@@ -142,26 +142,27 @@ void check_nothing_lives(const GraphModule& module, const Recording& forward,
 }
 
 BranchProfile warm_up(const GraphModule& module, const Inputs& sample, int index,
-                      const Options& options, Watch watch) {
+                      const Options& options, FrameKind kind) {
   const trace::PhaseScope phase(trace::Phase::warm_up);
   const std::string where = fmt::format("warm-up of module {} ({})", index, name_of(module));
   Hooks hooks(options, index);
   std::optional<WriteLog> writes(std::in_place);
   BranchProfile profile;
   for (int iteration = 0; iteration < options.warm_up_iterations; ++iteration) {
-    Run run = run_once(module, sample, where, options, watch);
+    Run run = run_once(module, sample, where, options, kind);
     check_state(module, sample, where);
     // The first run may have filled caches: what it allocated says nothing about later ones.
     if (iteration > 0) {
-      if (watch == Watch::kAllocations)
+      if (kind == FrameKind::kPlaced)
         check_nothing_lives(module, *run.forward, run.backward.get(), where);
-      if (watch != Watch::kNothing) check_same(profile.observation, run.profile.observation, where);
+      if (kind != FrameKind::kFree) check_same(profile.tensors, run.profile.tensors, where);
     }
     if (iteration > 1) {
       run.profile.forward = merge(profile.forward, run.profile.forward);
       run.profile.backward = merge(profile.backward, run.profile.backward);
     }
     profile = std::move(run.profile);
+    profile.kind = kind;
   }
   writes.reset();
   hooks.finish();

@@ -20,8 +20,8 @@ int read_optional(const JsonReader& reader) { return reader.is_null() ? 0 : read
 nlohmann::json to_json(const std::vector<Slot>& slots) {
   nlohmann::json json = nlohmann::json::array();
   for (const Slot& s : slots) {
-    json.push_back({s.saved_arena_id, s.physical_slot, s.io_branch_id, s.model_chunk, s.layer,
-                    s.warmup_alias_group, s.user_grad_arena_id});
+    json.push_back({s.colour, s.physical_slot, s.io_branch_id, s.model_chunk, s.layer,
+                    s.module, s.gradient_colour});
   }
   return json;
 }
@@ -42,7 +42,7 @@ PipelineShape shape_from_json(const JsonReader& reader) {
 void read_slots(const JsonReader& reader, Plan& plan) {
   plan.slots = slots_from_json(reader.field("slots"));
   for (const JsonReader& chunk : reader.field("user_grad_arena_of_chunk_slot").elements()) {
-    plan.user_grad_colours.push_back(chunk.integers(0, kMostCount));
+    plan.gradient_colours.push_back(chunk.integers(0, kMostCount));
   }
 }
 
@@ -62,7 +62,7 @@ nlohmann::json to_json(const Plan& plan) {
                {"covered_microbatch_counts", plan.covered_counts},
                {"base_order", plan.base_order},
                {"slots", to_json(plan.slots)},
-               {"user_grad_arena_of_chunk_slot", plan.user_grad_colours}});
+               {"user_grad_arena_of_chunk_slot", plan.gradient_colours}});
   return json;
 }
 

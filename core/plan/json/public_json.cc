@@ -51,7 +51,7 @@ nlohmann::json null_unless(bool present, std::int64_t value) {
 
 int count_gradient_colours(const Plan& plan) {
   int colours = 0;
-  for (const auto& chunk : plan.user_grad_colours)
+  for (const auto& chunk : plan.gradient_colours)
     for (const int colour : chunk) colours = std::max(colours, colour + 1);
   return colours;
 }
@@ -65,7 +65,7 @@ nlohmann::json colours_document(const PlanRequest& request, const Plan& plan) {
                                                  !request.omit_capture_order),
                                  plan.chunks(), plan.ring_length, layers);
   int colours = 0;
-  for (const Slot& slot : plan.slots) colours = std::max(colours, slot.saved_arena_id + 1);
+  for (const Slot& slot : plan.slots) colours = std::max(colours, slot.colour + 1);
   const nlohmann::json json = to_json(plan);
   return {{"slots", json.at("slots")},
           {"user_grad_arena_of_chunk_slot", json.at("user_grad_arena_of_chunk_slot")},

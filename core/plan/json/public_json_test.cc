@@ -56,7 +56,7 @@ TEST(MakePlan, EqualsTheCorrectedPublicPlansByDefault) {
     const Plan plan = make_plan(request_from_config(reader.field("config")));
     check(plan);
     EXPECT_EQ(plan.slots, expected.slots) << file;
-    EXPECT_EQ(plan.user_grad_colours, expected.user_grad_colours) << file;
+    EXPECT_EQ(plan.gradient_colours, expected.gradient_colours) << file;
     EXPECT_EQ(plan.ring_length, expected.ring_length) << file;
     EXPECT_EQ(plan.base_order, expected.base_order) << file;
   }

@@ -210,7 +210,7 @@ std::vector<Slot> emit(const Plan& plan, const Builder& builder, const Colouring
 
 [[noreturn]] void refuse(const char* rule, std::string where, std::string found,
                          std::string expected) {
-  throw Error({rule, std::move(where), std::move(found), std::move(expected), "plan again"});
+  throw Error(Error::kInput, {rule, std::move(where), std::move(found), std::move(expected), "plan again"});
 }
 
 // The shape as a plan, to check what both have.
@@ -253,13 +253,13 @@ void check_fields(const FirstFreePlan& plan, const LayerBytes& bytes) {
         for (int layer = 0; layer < plan.layers_per_chunk[chunk]; ++layer, ++index) {
           const Slot& found = plan.slots[index];
           const Slot& first = plan.slots[index % frames];
-          const Slot expected{first.saved_arena_id,
+          const Slot expected{first.colour,
                               slot,
                               variant * most_slots + slot,
                               chunk,
                               layer,
                               module + layer,
-                              first.user_grad_arena_id};
+                              first.gradient_colour};
           const std::string where = fmt::format("slot {}", index);
           if (found != expected) {
             refuse(
@@ -268,7 +268,7 @@ void check_fields(const FirstFreePlan& plan, const LayerBytes& bytes) {
                             "variant 0",
                             chunk, slot, layer, expected.io_branch_id, module + layer));
           }
-          const int arena = found.saved_arena_id;
+          const int arena = found.colour;
           if (arena < 0 || arena >= static_cast<int>(plan.arena_bytes.size()))
             refuse("FF1", where, fmt::format("arena {}", arena), "an arena of the plan");
           if (plan.arena_bytes[arena] >= bytes[chunk][layer]) continue;
@@ -356,10 +356,10 @@ void check(const FirstFreePlan& plan, const LayerBytes& bytes) {
       std::vector<int> of_layers;
       gradients[chunk].push_back(-1);
       for (int layer = 0; layer < plan.layers_per_chunk[chunk]; ++layer, ++index) {
-        of_layers.push_back(plan.slots[index].saved_arena_id);
+        of_layers.push_back(plan.slots[index].colour);
         if (!arenas.insert(of_layers.back()).second)
           refuse("FF4", fmt::format("slot {}", index), "the arena of another layer", "its own");
-        gradients[chunk].back() = plan.slots[index].user_grad_arena_id;
+        gradients[chunk].back() = plan.slots[index].gradient_colour;
       }
       chooser.add_slot(chunk, std::move(of_layers));
     }

@@ -82,7 +82,7 @@ Problem make_problem(const Plan& plan, const LayerBytes& bytes, const Effort& ef
 
 void check_bytes(const Plan& plan, const LayerBytes& bytes) {
   const auto refuse = [](std::string where, std::string found, std::string expected) {
-    throw Error({"PK1", std::move(where), std::move(found), std::move(expected),
+    throw Error(Error::kInput, {"PK1", std::move(where), std::move(found), std::move(expected),
                  "give one size for each layer of each chunk"});
   };
   if (bytes.size() != plan.layers_per_chunk.size()) {
@@ -145,7 +145,7 @@ PackedPlan pack(Plan plan, const LayerBytes& bytes, const Effort& effort) {
   result.score.optimal = colouring.optimal || colouring.cost <= result.score.layered_bytes;
   const std::size_t frames = problem.weights.size();
   for (std::size_t i = 0; i < result.plan.slots.size(); ++i)
-    result.plan.slots[i].saved_arena_id = colouring.colours[i % frames];
+    result.plan.slots[i].colour = colouring.colours[i % frames];
   return result;
 }
 
@@ -154,7 +154,7 @@ PackingScore score(const Plan& plan, const LayerBytes& bytes, const Effort& effo
   PackingScore result = problem.bounds;
   Colouring colours;
   for (std::size_t i = 0; i < problem.weights.size(); ++i)
-    colours.push_back(plan.slots[i].saved_arena_id);
+    colours.push_back(plan.slots[i].colour);
   result.arena_bytes = cost_of(colours, problem.weights);
   result.optimal = result.arena_bytes <= result.layered_bytes;
   return result;

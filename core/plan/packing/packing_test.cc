@@ -300,29 +300,29 @@ TEST(FirstFree, CheckNamesWhatIsBroken) {
   };
   EXPECT_EQ(broken([](FirstFreePlan&) {}), "");
   EXPECT_EQ(broken([](FirstFreePlan& p) { p.slots.pop_back(); }), "FF1");
-  EXPECT_EQ(broken([](FirstFreePlan& p) { p.slots[0].saved_arena_id = 99; }), "FF1");
+  EXPECT_EQ(broken([](FirstFreePlan& p) { p.slots[0].colour = 99; }), "FF1");
   EXPECT_EQ(broken([](FirstFreePlan& p) { p.arena_bytes.back() = 6; }), "FF3");
   EXPECT_EQ(broken([](FirstFreePlan& p) { p.slots_of_chunk[0]--; }), "FF1");
   EXPECT_EQ(broken([](FirstFreePlan& p) { p.covered_counts.push_back(64); }), "FF2")
       << "a longer step chooses slots that a shorter one does not";
   EXPECT_EQ(broken([](FirstFreePlan& p) {
-              for (Slot& slot : p.slots) slot.user_grad_arena_id = 0;
+              for (Slot& slot : p.slots) slot.gradient_colour = 0;
             }),
             "FF5");
   EXPECT_EQ(broken([](FirstFreePlan& p) {
               std::int64_t largest = 0;
               for (const auto each : p.arena_bytes) largest = std::max(largest, each);
               for (auto& each : p.arena_bytes) each = largest;
-              for (Slot& slot : p.slots) slot.saved_arena_id = slot.layer;
+              for (Slot& slot : p.slots) slot.colour = slot.layer;
             }),
             "FF2");
   EXPECT_EQ(broken([](FirstFreePlan& p) {
               p.arena_bytes.assign(p.arena_bytes.size(), 7);
               for (Slot& slot : p.slots)
-                if (slot.model_chunk == 1) slot.saved_arena_id = 0;
+                if (slot.model_chunk == 1) slot.colour = 0;
             }),
             "FF4");
-  EXPECT_EQ(broken([](FirstFreePlan& p) { p.slots.back().warmup_alias_group = 0; }), "FF1");
+  EXPECT_EQ(broken([](FirstFreePlan& p) { p.slots.back().module = 0; }), "FF1");
   EXPECT_EQ(broken([](FirstFreePlan& p) { p.slots.back().model_chunk = 1000000; }), "FF1");
   EXPECT_EQ(broken([](FirstFreePlan& p) { p.slots_of_chunk.clear(); }), "FF1");
   EXPECT_EQ(broken([](FirstFreePlan& p) { p.slots_of_chunk.pop_back(); }), "FF1");

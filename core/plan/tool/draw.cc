@@ -66,11 +66,11 @@ class Drawing {
   void measure_arenas() {
     for (int i = 0; i < plan_.frames(); ++i) {
       const Slot& slot = plan_.slots[i];
-      arena_bytes_.resize(std::max<std::size_t>(arena_bytes_.size(), slot.saved_arena_id + 1));
-      auto& arena = arena_bytes_[slot.saved_arena_id];
+      arena_bytes_.resize(std::max<std::size_t>(arena_bytes_.size(), slot.colour + 1));
+      auto& arena = arena_bytes_[slot.colour];
       arena = std::max(arena, bytes_[slot.model_chunk][slot.layer]);
     }
-    for (const auto& chunk : plan_.user_grad_colours)
+    for (const auto& chunk : plan_.gradient_colours)
       for (const int colour : chunk) gradient_arenas_ = std::max(gradient_arenas_, colour + 1);
     for (const std::int64_t bytes : arena_bytes_) total_ += bytes;
     double y = kTop;
@@ -162,8 +162,8 @@ class Drawing {
   }
 
   void bar(const OrderEvent& event, int layer, int begin, int end) {
-    const int slot = event.microbatch % plan_.ring_length;
-    const int arena = plan_.slots[plan_.frame(event.chunk, slot, layer)].saved_arena_id;
+    const int slot = plan_.slot_of(event.microbatch);
+    const int arena = plan_.slots[plan_.frame(event.chunk, slot, layer)].colour;
     const double y = arena_y_[arena];
     const std::int64_t bytes = bytes_[event.chunk][layer];
     const double height = (arena_y_[arena + 1] - y) * static_cast<double>(bytes) /
@@ -191,8 +191,8 @@ class Drawing {
       int end = i + 1;
       while (end < static_cast<int>(events_.size()) && events_[end].forward) ++end;
       end = std::min(end, static_cast<int>(events_.size()) - 1);
-      const int slot = event.microbatch % plan_.ring_length;
-      const int arena = plan_.user_grad_colours[event.chunk][slot];
+      const int slot = plan_.slot_of(event.microbatch);
+      const int arena = plan_.gradient_colours[event.chunk][slot];
       pugi::xml_node node =
           rectangle(x(i), top + kGradientRow * arena, x(end + 1) - x(i) - 0.6,
                     kGradientRow - kRowGap, colour_of(event.chunk, plan_.chunks(), 0));
@@ -263,15 +263,15 @@ std::string draw(const Plan& plan, const LayerBytes& bytes, int microbatches) {
   check_bytes(plan, bytes);
   const auto& counts = plan.covered_counts;
   if (std::find(counts.begin(), counts.end(), microbatches) == counts.end()) {
-    throw Error({"T02", "--microbatches", fmt::to_string(microbatches),
+    throw Error(Error::kInput, {"T02", "--microbatches", fmt::to_string(microbatches),
                  fmt::format("one of {}", fmt::join(counts, ", ")), "choose a covered count"});
   }
   if (2 * std::int64_t{microbatches} * plan.chunks() > kMostDrawnEvents) {
-    throw Error({"T02", "--microbatches", fmt::to_string(microbatches),
+    throw Error(Error::kInput, {"T02", "--microbatches", fmt::to_string(microbatches),
                  fmt::format("at most {} events", kMostDrawnEvents), "choose a smaller count"});
   }
   if (plan.layers() == 0)
-    throw Error({"T02", "plan", "no layers", "frames to draw", "draw another rank"});
+    throw Error(Error::kInput, {"T02", "plan", "no layers", "frames to draw", "draw another rank"});
   return Drawing(plan, bytes, microbatches).run();
 }
 

@@ -36,13 +36,13 @@ void BranchChecker::report(const char* tag, const std::string& text) {
   found_.push_back(fmt::format("{}: branch {}, {}", tag, number_, text));
 }
 
-void BranchChecker::check(std::int64_t saved_arena_bytes, std::int64_t user_grad_arena_bytes) {
+void BranchChecker::check(std::int64_t saved_arena_bytes, std::int64_t gradient_arena_bytes) {
   if (!has_shape()) return;
   const bool outputs = has_places(branch_.outputs, layout_.outputs, "output");
   const bool gradients = has_places(branch_.user_gradients, layout_.user_gradients, "gradient");
   const bool saved = has_saved_places();
   if (outputs) check_outputs();
-  if (gradients) check_gradients(user_grad_arena_bytes);
+  if (gradients) check_gradients(gradient_arena_bytes);
   if (!outputs || !saved) return;
   check_saved();
   check_overlap(saved_arena_bytes);
@@ -71,7 +71,7 @@ bool BranchChecker::has_places(const std::vector<SurfaceTensor>& tensors,
 bool BranchChecker::has_saved_places() {
   bool right = true;
   for (std::size_t i = 0; i < branch_.saved.size(); ++i) {
-    const bool needs = branch_.saved[i].native && !hull(branch_.saved[i].tensor).empty();
+    const bool needs = branch_.saved[i].internal && !hull(branch_.saved[i].tensor).empty();
     if (layout_.saved.places[i].has_value() == needs) continue;
     report("place", fmt::format("saved {} {} a place", i, needs ? "is without" : "has"));
     right = false;

@@ -25,7 +25,7 @@ class BranchChecker {
                 int number, std::vector<std::string>& found);
 
   // Arena sizes: what the colours of the branch have.
-  void check(std::int64_t saved_arena_bytes, std::int64_t user_grad_arena_bytes);
+  void check(std::int64_t saved_arena_bytes, std::int64_t gradient_arena_bytes);
 
  private:
   using Owner = std::pair<bool, int>;  // outputs: {false, piece}; spill: {true, cluster}

@@ -90,7 +90,7 @@ std::vector<int> linked_saves(const std::vector<SavedTensor>& saved) {
   std::iota(link.begin(), link.end(), 0);
   std::map<std::pair<int, int>, std::vector<int>> painted;  // byte -> a saved tensor, or -1
   for (int i = 0; i < static_cast<int>(saved.size()); ++i) {
-    if (!saved[i].native) continue;
+    if (!saved[i].internal) continue;
     auto& bytes = painted[{saved[i].tensor.storage, saved[i].version}];
     const Hull range = hull(saved[i].tensor);
     if (std::ssize(bytes) < range.end) bytes.resize(range.end, -1);
@@ -145,7 +145,7 @@ std::vector<Cluster> saved_clusters(const BranchTensors& branch) {
   const std::vector<int> link = linked_saves(branch.saved);
   std::map<int, std::vector<int>> members;
   for (int i = 0; i < static_cast<int>(link.size()); ++i)
-    if (branch.saved[i].native && !hull(branch.saved[i].tensor).empty())
+    if (branch.saved[i].internal && !hull(branch.saved[i].tensor).empty())
       members[link[i]].push_back(i);
   std::vector<Cluster> clusters;
   for (const auto& [first, saves] : members) {

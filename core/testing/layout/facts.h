@@ -46,7 +46,7 @@ struct Cluster {
   std::optional<Home> home;  // the boundary that backs it: an output or the leading input
 };
 
-// Of the native saved tensors with bytes: those of one storage and version that share a byte,
+// Of the internal saved tensors with bytes: those of one storage and version that share a byte,
 // directly or through others; in order of their first members.
 std::vector<Cluster> saved_clusters(const BranchTensors& branch);
 

@@ -51,11 +51,11 @@ class Checker {
     check_sizes();
     for (std::size_t i = 0; i < branches_.size(); ++i)
       BranchChecker(branches_[i], facts_[i], layout_.branches[i], static_cast<int>(i), found_)
-          .check(size_of(layout_.saved_arenas, branches_[i].saved_arena),
-                 size_of(layout_.user_grad_arenas, branches_[i].user_grad_arena));
+          .check(size_of(layout_.arenas, branches_[i].colour),
+                 size_of(layout_.gradient_arenas, branches_[i].gradient_colour));
     for (std::size_t i = 0; i < branches_.size(); ++i)
       for (std::size_t j = 0; j < i; ++j)
-        if (branches_[i].family == branches_[j].family) check_addresses(i, j);
+        if (branches_[i].frame == branches_[j].frame) check_addresses(i, j);
     check_staging();
     return found_;
   }
@@ -84,13 +84,13 @@ class Checker {
 void Checker::check_sizes() {
   Sizes saved, gradients;
   for (std::size_t i = 0; i < branches_.size(); ++i) {
-    auto& bytes = saved[branches_[i].saved_arena];
+    auto& bytes = saved[branches_[i].colour];
     bytes = std::max(bytes, need_of(facts_[i]));
-    auto& gradient_bytes = gradients[branches_[i].user_grad_arena];
+    auto& gradient_bytes = gradients[branches_[i].gradient_colour];
     gradient_bytes = std::max(gradient_bytes, gradient_need_of(branches_[i]));
   }
-  compare(layout_.saved_arenas, saved, "saved arena");
-  compare(layout_.user_grad_arenas, gradients, "user gradient arena");
+  compare(layout_.arenas, saved, "saved arena");
+  compare(layout_.gradient_arenas, gradients, "user gradient arena");
 }
 
 void Checker::compare(const Sizes& arenas, const Sizes& needs, const char* what) {
@@ -105,8 +105,8 @@ void Checker::compare(const Sizes& arenas, const Sizes& needs, const char* what)
 }
 
 void Checker::check_addresses(std::size_t a, std::size_t b) {
-  if (branches_[a].saved_arena == branches_[b].saved_arena) check_output_addresses(a, b);
-  if (branches_[a].user_grad_arena == branches_[b].user_grad_arena) check_gradient_addresses(a, b);
+  if (branches_[a].colour == branches_[b].colour) check_output_addresses(a, b);
+  if (branches_[a].gradient_colour == branches_[b].gradient_colour) check_gradient_addresses(a, b);
 }
 
 // Equal while all storages before have equal sizes, up to the rounding inside a storage (4.8).

@@ -19,7 +19,7 @@ namespace slotgraph::testing {
 //   alias:      declared aliases that do not keep their relative places
 //   boundary:   backed by a boundary that does not cover the cluster, or not by one that does
 //   size:       bytes that are not exactly the need
-//   address:    not in the contract's order, or not where another branch of the family has it
+//   address:    not in the contract's order, or not where another branch of the frame has it
 //   staging:    a wrong group, a storage that cannot serve, or fewer on storages than possible
 std::vector<std::string> violations(const std::vector<BranchTensors>& branches,
                                     const ArenaLayout& layout);

@@ -65,9 +65,9 @@ int first_come(const std::vector<BranchTensors>& branches) {
 void count_branches(const std::vector<BranchTensors>& branches, Counts& counts) {
   ++counts[fmt::format("branches: {}", branches.size())];
   std::map<std::pair<int, int>, int> alike;
-  for (const BranchTensors& branch : branches) ++alike[{branch.family, branch.saved_arena}];
+  for (const BranchTensors& branch : branches) ++alike[{branch.frame, branch.colour}];
   for (const auto& [key, number] : alike)
-    if (number > 1) ++counts["branches of one family and colour"];
+    if (number > 1) ++counts["branches of one frame and colour"];
 }
 
 void count_layout(const std::vector<BranchTensors>& branches, const ArenaLayout& layout,
@@ -80,7 +80,7 @@ void count_layout(const std::vector<BranchTensors>& branches, const ArenaLayout&
   }
   if (first_come(branches) < *most_on_storages(branches))
     ++counts["staged on more samples than first come"];
-  if (layout.saved_arenas.empty()) ++counts["laid out: no saved arena"];
+  if (layout.arenas.empty()) ++counts["laid out: no saved arena"];
 }
 
 // What is wrong with what lay_out() made of the branches of a seed; empty: nothing.
@@ -155,12 +155,12 @@ TensorSpec floats(int storage, std::int64_t elements, std::int64_t first = 0) {
 SurfaceTensor in_arena(const TensorSpec& tensor) { return {Kind::kArena, tensor}; }
 SavedTensor save(const TensorSpec& tensor, int version = 0) { return {true, tensor, version}; }
 
-// Two branches of a family and one of another colour. Storages: inputs 1 and 2, outputs 3 and 4,
+// Two branches of a frame and one of another colour. Storages: inputs 1 and 2, outputs 3 and 4,
 // a parameter 5, activations 6 and 7; of the second branch 11 and so on.
 std::vector<BranchTensors> sample() {
   BranchTensors first;
-  first.saved_arena = 7;
-  first.user_grad_arena = 8;
+  first.colour = 7;
+  first.gradient_colour = 8;
   first.inputs = {floats(1, 16), floats(2, 16)};
   first.input_versions = {0, 0};
   first.module_state = {5};
@@ -178,9 +178,9 @@ std::vector<BranchTensors> sample() {
   second.inputs[0].storage = second.saved[0].tensor.storage = 11;
   second.saved.resize(5);
   BranchTensors third = first;
-  third.saved_arena = 9;
-  third.user_grad_arena = 10;
-  third.family = 1;
+  third.colour = 9;
+  third.gradient_colour = 10;
+  third.frame = 1;
   third.inputs = {floats(1, 16), floats(12, 16)};
   third.saved.resize(3);
   return {first, second, third};
@@ -225,8 +225,8 @@ void expect_reported(const std::vector<Fault>& faults) {
 TEST(LayoutChecker, TheSampleIsRight) {
   const ArenaLayout layout = lay_out(sample());
   EXPECT_EQ(violations(sample(), layout), std::vector<std::string>{});
-  EXPECT_EQ(layout.saved_arenas, (std::map<int, std::int64_t>{{7, 1792}, {9, 768}}));
-  EXPECT_EQ(layout.user_grad_arenas, (std::map<int, std::int64_t>{{8, 512}, {10, 512}}));
+  EXPECT_EQ(layout.arenas, (std::map<int, std::int64_t>{{7, 1792}, {9, 768}}));
+  EXPECT_EQ(layout.gradient_arenas, (std::map<int, std::int64_t>{{8, 512}, {10, 512}}));
   EXPECT_EQ(layout.staging.groups[0].storage, 11);
   EXPECT_EQ(layout.staging.groups[1].storage, 1);
 }
@@ -303,15 +303,15 @@ TEST(LayoutChecker, ReportsWrongBoundaries) {
 
 TEST(LayoutChecker, ReportsWrongSizes) {
   expect_reported({
-      {"an arena too small", "size", [](auto& l) { l.saved_arenas[7] -= 256; }},
-      {"an arena too small for a save", "bounds", [](auto& l) { l.saved_arenas[7] -= 256; }},
+      {"an arena too small", "size", [](auto& l) { l.arenas[7] -= 256; }},
+      {"an arena too small for a save", "bounds", [](auto& l) { l.arenas[7] -= 256; }},
       {"the sum instead of the maximum", "size",
-       [](auto& l) { l.saved_arenas[7] += l.branches[1].need(); }},
-      {"the last branch's need", "size", [](auto& l) { l.saved_arenas[7] = l.branches[1].need(); }},
-      {"no arena", "size", [](auto& l) { l.saved_arenas.erase(9); }},
-      {"an arena of no branch", "size", [](auto& l) { l.saved_arenas[99] = 256; }},
-      {"an arena without bytes", "size", [](auto& l) { l.user_grad_arenas[99] = 0; }},
-      {"a gradient arena too large", "size", [](auto& l) { l.user_grad_arenas[8] += 256; }},
+       [](auto& l) { l.arenas[7] += l.branches[1].need(); }},
+      {"the last branch's need", "size", [](auto& l) { l.arenas[7] = l.branches[1].need(); }},
+      {"no arena", "size", [](auto& l) { l.arenas.erase(9); }},
+      {"an arena of no branch", "size", [](auto& l) { l.arenas[99] = 256; }},
+      {"an arena without bytes", "size", [](auto& l) { l.gradient_arenas[99] = 0; }},
+      {"a gradient arena too large", "size", [](auto& l) { l.gradient_arenas[8] += 256; }},
       {"outputs too small", "size", [](auto& l) { l.branches[0].outputs.bytes = 256; }},
       {"outputs too large", "size", [](auto& l) { l.branches[2].outputs.bytes += 256; }},
       {"spill too small", "size", [](auto& l) { l.branches[0].saved.spill_bytes -= 256; }},
@@ -319,7 +319,7 @@ TEST(LayoutChecker, ReportsWrongSizes) {
   });
 }
 
-TEST(LayoutChecker, ReportsAddressesThatDifferInAFamily) {
+TEST(LayoutChecker, ReportsAddressesThatDifferInAFrame) {
   expect_reported({
       {"all outputs of one branch higher", "address",
        [](auto& l) {
@@ -443,8 +443,8 @@ TEST(LayoutChecker, WorkedSizesOfTheReference) {
     EXPECT_EQ(violations({branch}, layout), std::vector<std::string>{}) << name;
     EXPECT_EQ(layout.branches[0].outputs.bytes, outputs) << name;
     EXPECT_EQ(layout.branches[0].saved.spill_bytes, spill) << name;
-    EXPECT_EQ(layout.saved_arenas, (std::map<int, std::int64_t>{{0, outputs + spill}})) << name;
-    EXPECT_TRUE(layout.user_grad_arenas.empty()) << name;
+    EXPECT_EQ(layout.arenas, (std::map<int, std::int64_t>{{0, outputs + spill}})) << name;
+    EXPECT_TRUE(layout.gradient_arenas.empty()) << name;
   }
 }
 

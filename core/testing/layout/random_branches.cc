@@ -47,7 +47,7 @@ constexpr std::array<const char*, 8> kOutputNames = {
     "output fresh",    "output view",         "output overlapping", "output nested",
     "output of input", "output module state", "output none",        "output empty"};
 
-// What the branches of a family have in common.
+// What the branches of a frame have in common.
 struct OutputForm {
   OutputKind kind = OutputKind::kFresh;
   int base = 0;  // an earlier output, an input or module state; negative: none
@@ -58,7 +58,7 @@ struct GradientForm {
   bool none = false;
   int dtype = 0;
 };
-struct Family {
+struct Frame {
   int other_inputs = 0;
   std::vector<int> module_state;
   std::vector<OutputForm> outputs;
@@ -80,12 +80,12 @@ class Generator {
   RandomBranches generate();
 
  private:
-  Family draw_family();
+  Frame draw_frame();
   OutputForm draw_output(int before, int inputs);
-  BranchTensors draw_branch(const Family& family);
-  void draw_inputs(const Family& family);
+  BranchTensors draw_branch(const Frame& frame);
+  void draw_inputs(const Frame& frame);
   TensorSpec draw_input();
-  void draw_outputs(const Family& family);
+  void draw_outputs(const Frame& frame);
   SurfaceTensor draw_output_tensor(const OutputForm& form);
   TensorSpec output_of_input(const OutputForm& form);
   TensorSpec output_of_output(const OutputForm& form, const TensorSpec& base);
@@ -123,31 +123,31 @@ RandomBranches Generator::generate() {
     leading_forms_.back().requires_grad = dice_.once_in(2);
     if (dice_.once_in(16)) leading_forms_.back().sizes = {0}, leading_forms_.back().strides = {1};
   }
-  const int families = dice_.between(1, 3), colours = dice_.between(1, 3);
-  std::vector<Family> all;
-  for (int i = 0; i < families; ++i) all.push_back(draw_family());
+  const int frames = dice_.between(1, 3), colours = dice_.between(1, 3);
+  std::vector<Frame> all;
+  for (int i = 0; i < frames; ++i) all.push_back(draw_frame());
   for (int i = dice_.between(1, 6); i > 0; --i) {
-    const int family = dice_.between(0, families - 1);
-    result_.branches.push_back(draw_branch(all[family]));
+    const int frame = dice_.between(0, frames - 1);
+    result_.branches.push_back(draw_branch(all[frame]));
     BranchTensors& branch = result_.branches.back();
-    branch.family = family;
+    branch.frame = frame;
     branch.branch = static_cast<int>(result_.branches.size());
-    branch.saved_arena = 10 + (dice_.once_in(4) ? dice_.between(0, colours - 1) : family % colours);
-    branch.user_grad_arena = dice_.between(1, 2);
+    branch.colour = 10 + (dice_.once_in(4) ? dice_.between(0, colours - 1) : frame % colours);
+    branch.gradient_colour = dice_.between(1, 2);
   }
   if (dice_.once_in(16)) break_one();
   return std::move(result_);
 }
 
-Family Generator::draw_family() {
-  Family family;
-  family.other_inputs = dice_.between(0, 2);
-  for (int i = dice_.between(0, 2); i > 0; --i) family.module_state.push_back(new_storage());
+Frame Generator::draw_frame() {
+  Frame frame;
+  frame.other_inputs = dice_.between(0, 2);
+  for (int i = dice_.between(0, 2); i > 0; --i) frame.module_state.push_back(new_storage());
   for (int i = dice_.between(0, 3), before = 0; i > 0; --i, ++before)
-    family.outputs.push_back(draw_output(before, 1 + family.other_inputs));
+    frame.outputs.push_back(draw_output(before, 1 + frame.other_inputs));
   for (int i = dice_.between(0, 2); i > 0; --i)
-    family.gradients.push_back({dice_.once_in(4), dice_.between(1, 4)});
-  return family;
+    frame.gradients.push_back({dice_.once_in(4), dice_.between(1, 4)});
+  return frame;
 }
 
 OutputForm Generator::draw_output(int before, int inputs) {
@@ -162,14 +162,14 @@ OutputForm Generator::draw_output(int before, int inputs) {
   return form;
 }
 
-BranchTensors Generator::draw_branch(const Family& family) {
+BranchTensors Generator::draw_branch(const Frame& frame) {
   branch_ = {};
   versions_.clear();
-  branch_.module_state = family.module_state;
-  draw_inputs(family);
-  draw_outputs(family);
+  branch_.module_state = frame.module_state;
+  draw_inputs(frame);
+  draw_outputs(frame);
   draw_saved();
-  for (const GradientForm& form : family.gradients) {
+  for (const GradientForm& form : frame.gradients) {
     branch_.user_gradients.push_back({form.none ? Kind::kNone : Kind::kArena, {}});
     count(form.none ? "gradient none" : "gradient");
     if (form.none) continue;
@@ -180,11 +180,11 @@ BranchTensors Generator::draw_branch(const Family& family) {
   return std::move(branch_);
 }
 
-void Generator::draw_inputs(const Family& family) {
+void Generator::draw_inputs(const Frame& frame) {
   TensorSpec leading = dice_.of(leading_forms_);
   leading.storage = samples_.empty() || dice_.once_in(2) ? new_storage() : dice_.of(samples_);
   branch_.inputs = {leading};
-  for (int i = 0; i < family.other_inputs; ++i) branch_.inputs.push_back(draw_input());
+  for (int i = 0; i < frame.other_inputs; ++i) branch_.inputs.push_back(draw_input());
   for (const TensorSpec& input : branch_.inputs) {
     samples_.push_back(input.storage);
     branch_.input_versions.push_back(version_of(input.storage));
@@ -210,8 +210,8 @@ TensorSpec Generator::draw_input() {
   }
 }
 
-void Generator::draw_outputs(const Family& family) {
-  for (const OutputForm& form : family.outputs) {
+void Generator::draw_outputs(const Frame& frame) {
+  for (const OutputForm& form : frame.outputs) {
     count(kOutputNames[static_cast<int>(form.kind)]);
     branch_.outputs.push_back(draw_output_tensor(form));
     branch_.outputs.back().tensor.requires_grad = form.requires_grad;
@@ -223,7 +223,7 @@ SurfaceTensor Generator::draw_output_tensor(const OutputForm& form) {
   switch (form.kind) {
     case OutputKind::kNone:
       return {Kind::kNone, {}};
-    case OutputKind::kState:  // which one may differ among the branches of a family
+    case OutputKind::kState:  // which one may differ among the branches of a frame
       if (branch_.module_state.empty()) branch_.module_state.push_back(new_storage());
       return {Kind::kModuleState, whole(form.dtype, dice_.of(branch_.module_state))};
     case OutputKind::kOfInput:

@@ -1,4 +1,4 @@
-// Seeded branches for tests of arena layouts: families with branches of different sizes, colours,
+// Seeded branches for tests of arena layouts: frames with branches of different sizes, colours,
 // and aliases of every kind.
 #ifndef CORE_TESTING_LAYOUT_RANDOM_BRANCHES_H_
 #define CORE_TESTING_LAYOUT_RANDOM_BRANCHES_H_

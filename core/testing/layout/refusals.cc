@@ -52,18 +52,18 @@ Rules pair_rules(const Tensors& a, const Tensors& b) {
   return rules;
 }
 
-Rules family_rules(const std::vector<BranchTensors>& branches, Tensors BranchTensors::*surface) {
+Rules frame_rules(const std::vector<BranchTensors>& branches, Tensors BranchTensors::*surface) {
   std::set<std::pair<int, int>> seen;
   for (const BranchTensors& branch : branches)
-    if (!seen.emplace(branch.family, branch.branch).second) return {"L02"};
+    if (!seen.emplace(branch.frame, branch.branch).second) return {"L02"};
   std::map<int, const BranchTensors*> first;
   std::map<int, Rules> broken;
   for (const BranchTensors& branch : branches) {
-    const BranchTensors* reference = first.emplace(branch.family, &branch).first->second;
-    broken[branch.family].merge(pair_rules(reference->*surface, branch.*surface));
+    const BranchTensors* reference = first.emplace(branch.frame, &branch).first->second;
+    broken[branch.frame].merge(pair_rules(reference->*surface, branch.*surface));
   }
-  for (const BranchTensors& branch : branches)  // families in order of appearance
-    if (!broken[branch.family].empty()) return broken[branch.family];
+  for (const BranchTensors& branch : branches)  // frames in order of appearance
+    if (!broken[branch.frame].empty()) return broken[branch.frame];
   return {};
 }
 
@@ -107,8 +107,8 @@ Rules saved_rules(const BranchTensors& branch) {
 std::set<std::string> refusals(const std::vector<BranchTensors>& branches) {
   if (std::ranges::any_of(branches, [](const BranchTensors& b) { return b.inputs.empty(); }))
     return {"C25"};
-  Rules rules = family_rules(branches, &BranchTensors::outputs);
-  if (rules.empty()) rules = family_rules(branches, &BranchTensors::user_gradients);
+  Rules rules = frame_rules(branches, &BranchTensors::outputs);
+  if (rules.empty()) rules = frame_rules(branches, &BranchTensors::user_gradients);
   if (rules.empty()) rules = staging_rules(branches);
   for (const BranchTensors& branch : branches)
     if (rules.empty()) rules = saved_rules(branch);

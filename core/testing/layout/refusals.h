@@ -11,7 +11,7 @@
 namespace slotgraph::testing {
 
 // The rules of which lay_out() must report one, by its contract; empty: it must succeed. More than
-// one where the contract leaves it open which comes first: among branches of one family, among
+// one where the contract leaves it open which comes first: among branches of one frame, among
 // saved tensors, where module state meets none, and where a tensor that shares a storage meets
 // none.
 std::set<std::string> refusals(const std::vector<BranchTensors>& branches);

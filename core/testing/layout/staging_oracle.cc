@@ -9,7 +9,7 @@ namespace {
 bool staged_together(const BranchTensors& a, const BranchTensors& b) {
   TensorSpec leading = a.inputs[0];
   leading.storage = b.inputs[0].storage;
-  return a.saved_arena == b.saved_arena && leading == b.inputs[0];
+  return a.colour == b.colour && leading == b.inputs[0];
 }
 
 // Storages of all that the branch touches beside its leading input.
@@ -31,11 +31,11 @@ bool is_other_input(const BranchTensors& branch, int storage) {
 }
 
 bool can_serve(const std::vector<BranchTensors>& branches, const Members& members, int storage) {
-  const int colour = branches[members[0]].saved_arena;
+  const int colour = branches[members[0]].colour;
   return std::ranges::all_of(
              members, [&](int member) { return keeps_aliases(branches[member], storage); }) &&
          std::ranges::none_of(branches, [&](const BranchTensors& branch) {
-           return branch.saved_arena != colour && is_other_input(branch, storage);
+           return branch.colour != colour && is_other_input(branch, storage);
          });
 }
 
