@@ -16,7 +16,7 @@ namespace {
 
 [[noreturn]] void fail(const std::string& path, int error) {
   throw Error(Error::kFile, {"F03", path, std::strerror(error), "a file that can be written",
-               "choose a folder with space and permission (--out)"});
+                             "choose a folder with space and permission (--out)"});
 }
 
 // Writes all bytes or returns false with errno set.

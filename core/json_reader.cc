@@ -22,7 +22,8 @@ std::string read_text(const std::string& path) {
   if (file) text << file.rdbuf();
   if (std::filesystem::is_directory(path)) errno = EISDIR;
   if (!file || file.bad() || std::filesystem::is_directory(path)) {
-    throw Error(Error::kInput, {"J01", path, fmt::format("an unreadable file ({})", std::strerror(errno)),
+    throw Error(Error::kInput,
+                {"J01", path, fmt::format("an unreadable file ({})", std::strerror(errno)),
                  "a readable JSON file", "check the path and its permissions"});
   }
   return text.str();
@@ -32,7 +33,8 @@ std::string read_text(const std::string& path) {
 
 nlohmann::json parse_json(const std::string& text, const std::string& where) {
   const auto refuse = [&](const std::string& found) {
-    throw Error(Error::kInput, {"J02", where, found, "one JSON document", "the file may be truncated: write it again"});
+    throw Error(Error::kInput, {"J02", where, found, "one JSON document",
+                                "the file may be truncated: write it again"});
   };
   const auto limit_depth = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
     if (depth > kDeepestJson) refuse(fmt::format("more than {} nested lists", kDeepestJson));
@@ -82,7 +84,7 @@ void JsonReader::allow_only(const std::vector<std::string>& names) const {
   for (const auto& [name, ignored] : value_.items()) {
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     throw Error(Error::kInput, {"J05", path_, "field `" + name + "`",
-                 fmt::format("only {}", fmt::join(names, ", ")), "remove it"});
+                                fmt::format("only {}", fmt::join(names, ", ")), "remove it"});
   }
 }
 

@@ -9,11 +9,15 @@ namespace slotgraph {
 
 ExitCode exit_code_of(Error::Kind kind) {
   switch (kind) {
-    case Error::kInput: return kUsage;
-    case Error::kFile: return kInputOutput;
-    case Error::kNoDevice: return kUnknown;
+    case Error::kInput:
+      return kUsage;
+    case Error::kFile:
+      return kInputOutput;
+    case Error::kNoDevice:
+      return kUnknown;
     case Error::kContract:
-    case Error::kInternal: return kInternal;
+    case Error::kInternal:
+      return kInternal;
   }
   return kInternal;
 }

@@ -54,8 +54,7 @@ std::string table(const Probe& probe, const std::vector<Row>& rows) {
       text += fmt::format("{:<{}}  ", line[i], widths[i]);
     text += line.back() + "\n";
   }
-  return text +
-         fmt::format("\n{}: {} rows, {}\n", probe.name, rows.size(), to_string(count(rows)));
+  return text + fmt::format("\n{}: {} rows, {}\n", probe.name, rows.size(), to_string(count(rows)));
 }
 
 std::string records(const Probe& probe, const std::vector<Row>& rows) {

@@ -13,8 +13,8 @@ struct Way {
 };
 
 // Captures, and compares places and results of two frames that are live together.
-void run_aliased(Mode mode, const StagingRig& rig, const Way& way,
-                 const std::string& question, Rows& rows) {
+void run_aliased(Mode mode, const StagingRig& rig, const Way& way, const std::string& question,
+                 Rows& rows) {
   const auto set = rig.capture(mode);
   for (int frame = 0; frame < 2; ++frame) {
     const Tensors places = set->at(frame).static_inputs();

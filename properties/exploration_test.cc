@@ -168,8 +168,7 @@ TEST_F(Exploration, PyTorchsArrangementBreaksWhenRingSlotsWrap) {
     return different;
   };
   EXPECT_GT(differing(Mode::kPerVariant), 0);
-  for (const Mode mode : graph_modes())
-    EXPECT_EQ(differing(mode), 0) << static_cast<int>(mode);
+  for (const Mode mode : graph_modes()) EXPECT_EQ(differing(mode), 0) << static_cast<int>(mode);
 }
 
 }  // namespace

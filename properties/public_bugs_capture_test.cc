@@ -12,6 +12,7 @@
 
 #include "core/device/device.h"
 #include "core/graph/state/process_state.h"
+#include "core/memory/allocator_config.h"
 #include "properties/published_testing.h"
 
 namespace slotgraph::properties {
@@ -444,13 +445,13 @@ TEST_F(PublicBugs, AllocatorSettingsChangeNeitherCallsNorMemory) {
       Rig rig;
       free_bytes();
       std::vector<std::string> names;
-      c10::CachingAllocator::setAllocatorSettings(settings);
+      set_allocator_config(settings);
       device::observe_calls(&Trace::note, &names);
       std::unique_ptr<CallableSet> set;
       const std::string error = error_of([&] { set = rig.capture(mode); });
       device::observe_calls(nullptr, nullptr);
       EXPECT_EQ(c10::CachingAllocator::getAllocatorSettings(), settings);
-      c10::CachingAllocator::setAllocatorSettings(plain);
+      set_allocator_config(plain);
       ASSERT_EQ(error, "") << settings;
       expect_right(rig, *set);
       if (expected.empty()) {

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "core/device/device.h"
+#include "core/memory/allocator_config.h"
 #include "core/memory/private_pool.h"
 #include "properties/published_testing.h"
 
@@ -64,7 +65,7 @@ struct ReuseSetting {
   explicit ReuseSetting(bool on) { set(on); }
   ~ReuseSetting() { set(false); }
   static void set(bool on) {
-    c10::CachingAllocator::setAllocatorSettings(
+    set_allocator_config(
         fmt::format("graph_capture_record_stream_reuse:{}", on ? "True" : "False"));
   }
 };

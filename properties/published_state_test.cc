@@ -10,6 +10,7 @@
 
 #include "core/device/device.h"
 #include "core/graph/state/process_state.h"
+#include "core/memory/allocator_config.h"
 #include "core/memory/forwarding_allocator.h"
 #include "core/models/blocks.h"
 #include "properties/published_testing.h"
@@ -110,7 +111,7 @@ TEST_F(Published, Row10_2_allocator_settings_guard_restores_once) {
         return squared(x);
       }));
       // The emulated device has no expandable segments: an allocation with this setting would fail.
-      c10::CachingAllocator::setAllocatorSettings(given);
+      set_allocator_config(given);
       bool failed = false;
       std::unique_ptr<CallableSet> set;
       try {
@@ -119,7 +120,7 @@ TEST_F(Published, Row10_2_allocator_settings_guard_restores_once) {
         failed = true;
       }
       const std::string after = c10::CachingAllocator::getAllocatorSettings();
-      c10::CachingAllocator::setAllocatorSettings(before);
+      set_allocator_config(before);
       EXPECT_EQ(failed, fail);
       EXPECT_EQ(inside, "garbage_collection_threshold:0.5,expandable_segments:False");
       EXPECT_EQ(after, given);

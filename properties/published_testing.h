@@ -34,9 +34,7 @@ struct Net {
   // Every branch takes `sample`; `modules` has one module for all, or one for each module index.
   Net(Plan plan, std::vector<GraphModule> modules, const std::function<Inputs(int branch)>& sample);
   std::unique_ptr<CallableSet> capture(Mode mode, Options options = {}) const;
-  const GraphModule& module_of(int branch) const {
-    return modules[plan.module_of(branch)];
-  }
+  const GraphModule& module_of(int branch) const { return modules[plan.module_of(branch)]; }
   Plan plan;
   std::vector<GraphModule> modules;
   std::vector<Inputs> samples;

@@ -63,10 +63,13 @@ std::string totals(const Summary& summary) {
 // What JUnit calls it; of a case that holds nothing is written.
 const char* junit_element(Verdict verdict) {
   switch (verdict) {
-    case Verdict::kHolds: return nullptr;
+    case Verdict::kHolds:
+      return nullptr;
     case Verdict::kViolated:
-    case Verdict::kFlaky: return "failure";
-    case Verdict::kUnknown: return "error";
+    case Verdict::kFlaky:
+      return "failure";
+    case Verdict::kUnknown:
+      return "error";
   }
   return nullptr;
 }

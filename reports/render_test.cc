@@ -66,6 +66,35 @@ TEST(Render, OrderOfRecordsDoesNotMatter) {
   EXPECT_EQ(markdown(records), markdown(sample()));
 }
 
+std::size_t times(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
+  return count;
+}
+
+// A campaign whose only failures are of one kind: title, totals and what JUnit counts say so.
+TEST(Render, NoVerdictIsForgotten) {
+  for (const Verdict verdict : kVerdicts) {
+    SCOPED_TRACE(to_string(verdict));
+    std::vector<Record> records = sample();
+    std::erase_if(records, [](const Record& record) { return record.verdict != Verdict::kHolds; });
+    records.push_back(sample()[1]);
+    records.back().verdict = verdict;
+    const bool holds = verdict == Verdict::kHolds;
+    const std::string page = markdown(records);
+    EXPECT_EQ(times(page, "# Slot-graph campaign: holds"), holds ? 1u : 0u) << page;
+    EXPECT_EQ(times(page, "### Case 1: " + to_string(verdict)), holds ? 0u : 1u) << page;
+    EXPECT_EQ(times(page, "| " + to_string(verdict) + " | " + (holds ? "2" : "1") + " |"), 1u);
+    EXPECT_EQ(times(page, " " + to_string(verdict) + " |"), 2u) << "totals, and a column of plans";
+    const std::string xml = junit(records);
+    const std::size_t failures = times(xml, "<failure "), errors = times(xml, "<error ");
+    EXPECT_EQ(failures + errors, holds ? 0u : 1u);
+    EXPECT_EQ(times(xml, "failures=\"" + std::to_string(failures) + "\""), 1u) << xml;
+    EXPECT_EQ(times(xml, "errors=\"" + std::to_string(errors) + "\""), 1u) << xml;
+    EXPECT_EQ(times(xml, "type=\"" + to_string(verdict) + "\""), holds ? 0u : 1u) << xml;
+  }
+}
+
 TEST(Render, NoRecordsDoNotHold) {
   EXPECT_NE(markdown({}).find("does not hold"), std::string::npos);
 }

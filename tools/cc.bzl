@@ -8,7 +8,11 @@ load("//third_party/precompiled:version.bzl", "TORCH_VERSION")
 
 # MMD: Bazel knows the wheel's headers by other paths than the precompiled one.
 _STD = struct(header = "std", file = "std", flags = [])
-_TORCH = struct(header = "torch", file = "torch-%s" % TORCH_VERSION, flags = ["-MMD", "-Wno-unused-command-line-argument"])
+_TORCH = struct(
+    header = "torch",
+    file = "torch-%s" % TORCH_VERSION,
+    flags = ["-MMD", "-Wno-unused-command-line-argument"],
+)
 
 def _target(rule, use, copts = [], deps = [], local_defines = [], **arguments):
     if arguments.get("srcs") and not local_defines:

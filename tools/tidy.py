@@ -16,13 +16,11 @@ import sys
 # Files that may read std::chrono::steady_clock, each with the reason. Nothing that a clock says may reach
 # a case, a plan, a schedule or a record.
 STEADY_CLOCK = {
-    "fuzz/campaign/campaign.cc": "progress and the time limit; decides only how many cases run",
-    "fuzz/process/child.cc": "how long a child may be silent before it is killed",
-    "fuzz/process/child.h": "the same",
-    "fuzz/sweep/runner.cc": "progress and the seconds of the summary",
-    "probes/conformance/driver.cc": "progress; decides nothing",
-    "tools/bench/work.h": "it measures, and asserts nothing about time",
-    "tools/bench/work.cc": "it measures, and asserts nothing about time",
+    "fuzz/process/child.h": "patience with a child",
+    "fuzz/process/child.cc": "patience with a child",
+    "fuzz/process/progress.h": "progress and the seconds of a summary",
+    "fuzz/process/progress.cc": "progress and the seconds of a summary",
+    "tools/bench/work.h": "measures",
 }
 
 FILE_LINES = 600

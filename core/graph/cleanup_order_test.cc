@@ -10,6 +10,7 @@
 #include "core/device/device.h"
 #include "core/graph/state/process_state.h"
 #include "core/graph/testing/rig.h"
+#include "core/memory/allocator_config.h"
 
 namespace slotgraph {
 namespace {
@@ -77,10 +78,10 @@ TEST_F(CleanupOrder, HookGeneratorsBuffersSettingsFlag) {
       rig.options.after_warm_up = [&](int) { hook = now(); };
       const CopyWatch buffer(rig.buffer, [&] { return now(); });
       // The emulated device has none: they are on for the call alone.
-      c10::CachingAllocator::setAllocatorSettings("expandable_segments:True");
+      set_allocator_config("expandable_segments:True");
       EXPECT_THROW(rig.capture(mode), std::runtime_error);
       const Moment after = now();
-      c10::CachingAllocator::setAllocatorSettings("expandable_segments:False");
+      set_allocator_config("expandable_segments:False");
       EXPECT_EQ(hook,
                 (Moment{.is_capturing = true, .expandable = false, .generator_as_was = false}));
       EXPECT_EQ(buffer.last,

@@ -21,12 +21,12 @@ namespace slotgraph {
 //
 // Throws Error before anything changes: G01 another call runs, C00 an empty module, PL.. the plan,
 // OB2 no such canonical variant, what check(CaptureCall) throws, with C18 a buffer requires grad,
-// C19, C20, C25 a positional, named, leading input that has no static place (plain_tensor.h), C21 an
-// input in the memory of a parameter or buffer; W07 to W10 branches of one module take other inputs, or inputs
-// that alias otherwise. After warm-up or capture has begun: W01 to W06 and PM01 (warm_up.h), W12,
-// PS01, PS02 (process_state.h), L01 to L09 (core/layout), K01 to K07, K09 (capture), PM02 an output
-// in foreign memory, S0 to S7 (core/memory/checkpoint.h). On any failure process state, tensors and
-// pools are as before.
+// C19, C20, C25 a positional, named, leading input that has no static place (plain_tensor.h), C21
+// an input in the memory of a parameter or buffer; W07 to W10 branches of one module take other
+// inputs, or inputs that alias otherwise. After warm-up or capture has begun: W01 to W06 and PM01
+// (warm_up.h), W12, PS01, PS02 (process_state.h), L01 to L09 (core/layout), K01 to K07, K09
+// (capture), PM02 an output in foreign memory, S0 to S7 (core/memory/checkpoint.h). On any failure
+// process state, tensors and pools are as before.
 std::unique_ptr<CallableSet> graph_callables(const std::vector<GraphModule>& modules,
                                              const std::vector<Inputs>& samples, const Order& order,
                                              const Plan& plan, const Options& options);

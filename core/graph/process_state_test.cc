@@ -11,8 +11,9 @@
 #include <thread>
 
 #include "core/device/device.h"
-#include "core/graph/testing/rig.h"
 #include "core/graph/run/saved_hooks.h"
+#include "core/graph/testing/rig.h"
+#include "core/memory/allocator_config.h"
 #include "core/memory/private_pool.h"
 #include "core/testing/rule.h"
 
@@ -237,14 +238,14 @@ TEST_F(ProcessState, ExpandableSegmentsAreOffWhileACallRunsAndOnAgainAfterIt) {
   const std::string on = "garbage_collection_threshold:0.9,expandable_segments:True";
   for (const Mode mode : slot_modes()) {
     Rig rig([](int) { EXPECT_FALSE(expandable_segments_on()); });
-    c10::CachingAllocator::setAllocatorSettings(on);
+    set_allocator_config(on);
     ASSERT_TRUE(expandable_segments_on());
     const auto set = rig.capture(mode);
     EXPECT_TRUE(expandable_segments_on());
     EXPECT_EQ(c10::CachingAllocator::getAllocatorSettings(), on);
-    c10::CachingAllocator::setAllocatorSettings("expandable_segments:False");
+    set_allocator_config("expandable_segments:False");
   }
-  c10::CachingAllocator::setAllocatorSettings(before);
+  set_allocator_config(before);
 }
 
 TEST(AllocatorSettings, OneKeyIsReplacedAndBracketsAreKept) {

@@ -53,7 +53,8 @@ void raise(std::map<int, std::int64_t>& arenas, int arena, std::int64_t need) {
 ArenaLayout lay_out(const std::vector<BranchTensors>& branches) {
   for (std::size_t i = 0; i < branches.size(); ++i) {
     if (!branches[i].inputs.empty()) continue;
-    throw Error(Error::kContract, {"C25", fmt::format("branch {}", i), "no input", "a leading tensor", "pass one"});
+    throw Error(Error::kContract,
+                {"C25", fmt::format("branch {}", i), "no input", "a leading tensor", "pass one"});
   }
   check_frames(surfaces_of(branches, &BranchTensors::outputs));
   check_frames(surfaces_of(branches, &BranchTensors::user_gradients));

@@ -17,9 +17,9 @@ namespace slotgraph {
 
 // One branch as its warm-up saw it.
 struct BranchTensors {
-  int colour = 0;              // field 0
+  int colour = 0;                   // field 0
   int gradient_colour = 0;          // field 6
-  int frame = 0;                   // equal: fields 1, 3 and 4 are
+  int frame = 0;                    // equal: fields 1, 3 and 4 are
   int branch = 0;                   // field 2
   std::vector<TensorSpec> inputs;   // the first is the leading one
   std::vector<int> input_versions;  // of their storages, after the forward

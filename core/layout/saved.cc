@@ -24,7 +24,8 @@ Anchor anchor_of(const Boundary& boundary, const SurfaceLayout& outputs) {
   if (boundary.kind == Boundary::Kind::kInput) return {SavedPlace::Region::kStaging, 0};
   const auto& offset = outputs.offsets.at(boundary.index);
   if (!offset) {
-    throw Error(Error::kContract, {"L09", fmt::format("output {}", boundary.index),
+    throw Error(Error::kContract,
+                {"L09", fmt::format("output {}", boundary.index),
                  "a saved tensor in an output that is in no arena", "an output of the arena",
                  "module state must not be saved as an activation"});
   }
@@ -101,7 +102,8 @@ class Layout {
     for (const int member : components_[index].members) {
       const std::int64_t offset = origin + tensors_[member].offset;
       if (offset < 0 || offset % tensors_[member].item_bytes != 0) {
-        throw Error(Error::kContract, {"L08", fmt::format("saved tensor {}", member), fmt::format("byte {}", offset),
+        throw Error(Error::kContract,
+                    {"L08", fmt::format("saved tensor {}", member), fmt::format("byte {}", offset),
                      fmt::format("a multiple of its item, {} bytes", tensors_[member].item_bytes),
                      "the tensor's place in its storage is not aligned"});
       }

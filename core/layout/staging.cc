@@ -21,8 +21,8 @@ bool holds(const std::vector<int>& storages, int storage) {
 // What the members of a group have in common besides the storage.
 auto key_of(const StagedBranch& branch) {
   const TensorSpec& t = branch.leading;
-  return std::tuple(branch.colour, t.offset, t.sizes, t.strides, t.item_bytes, t.dtype,
-                    t.device, t.requires_grad);
+  return std::tuple(branch.colour, t.offset, t.sizes, t.strides, t.item_bytes, t.dtype, t.device,
+                    t.requires_grad);
 }
 
 class Matching {
@@ -106,7 +106,8 @@ class Matching {
   }
 
   [[noreturn]] void refuse_alias(int group) const {
-    throw Error(Error::kContract, {"L01", fmt::format("leading input of branch {}", plan_.groups[group].members[0]),
+    throw Error(Error::kContract,
+                {"L01", fmt::format("leading input of branch {}", plan_.groups[group].members[0]),
                  "an alias of another input", "one buffer for it in all branches of its colour",
                  "pass the tensor once, or samples that share it alike"});
   }
@@ -130,7 +131,8 @@ StagingPlan plan_staging(const std::vector<StagedBranch>& branches) {
     if (!leads && std::none_of(others.begin(), others.end(),
                                [&](int storage) { return module_state.contains(storage); }))
       continue;
-    throw Error(Error::kContract, {"C21", fmt::format("{} input of branch {}", leads ? "leading" : "another", i),
+    throw Error(Error::kContract,
+                {"C21", fmt::format("{} input of branch {}", leads ? "leading" : "another", i),
                  "an alias of a parameter or buffer", "memory of its own", "pass a copy"});
   }
   if (branches.empty()) return {};

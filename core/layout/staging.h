@@ -10,8 +10,8 @@
 namespace slotgraph {
 
 struct StagedBranch {
-  int colour = 0;  // liveness colour
-  TensorSpec leading;   // the sample's first input
+  int colour = 0;      // liveness colour
+  TensorSpec leading;  // the sample's first input
   // Storages of its other inputs, and of its parameters and buffers; a storage may stand twice.
   std::vector<int> other_inputs;
   std::vector<int> module_state;

@@ -17,7 +17,7 @@ using Kind = SurfaceTensor::Kind;
 [[noreturn]] void refuse(const char* rule, std::string where, std::string found,
                          std::string expected) {
   throw Error(Error::kContract, {rule, std::move(where), std::move(found), std::move(expected),
-               "branches of a frame must have the same interface"});
+                                 "branches of a frame must have the same interface"});
 }
 
 const char* name_of(Kind kind) {

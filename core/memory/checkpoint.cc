@@ -49,12 +49,14 @@ Live without(const Live& blocks, const Live& others) {
 
 void check_owners(const Checkpoint& checkpoint, const char* rule, const std::string& where) {
   if (checkpoint.owners.size() != checkpoint.live.size())
-    throw Error(Error::kInternal, {rule, where, fmt::format("{} owners", checkpoint.owners.size()),
-                 fmt::format("{}, one for each live block", checkpoint.live.size()),
-                 "take it again"});
+    throw Error(
+        Error::kInternal,
+        {rule, where, fmt::format("{} owners", checkpoint.owners.size()),
+         fmt::format("{}, one for each live block", checkpoint.live.size()), "take it again"});
   for (const auto& [address, owner] : checkpoint.owners) {
     if (checkpoint.live.contains(address) && owns(owner, address)) continue;
-    throw Error(Error::kInternal, {rule, where, fmt::format("an owner of block {} that does not own it", address),
+    throw Error(Error::kInternal,
+                {rule, where, fmt::format("an owner of block {} that does not own it", address),
                  "the allocator's deleter, and the block's start as address and context",
                  "nothing may free or move tensors of the pool between checkpoints"});
   }
@@ -68,11 +70,13 @@ void check_target(const Checkpoint& current, const Checkpoint& target, const std
     const bool owned = now != current.owners.end() &&
                        now->second.unsafeGetStorageImpl() == owner.unsafeGetStorageImpl();
     if (known && (owned || !owner.data_ptr().get_context())) continue;
-    throw Error(Error::kInternal, {"S1", where, fmt::format("a storage that cannot take block {} back", address),
+    throw Error(Error::kInternal,
+                {"S1", where, fmt::format("a storage that cannot take block {} back", address),
                  "one at the block's start that owns it now, or owns nothing", "take it again"});
   }
   if (target.owners.size() != target.live.size())
-    throw Error(Error::kInternal, {"S1", where, fmt::format("{} owners", target.owners.size()),
+    throw Error(Error::kInternal,
+                {"S1", where, fmt::format("{} owners", target.owners.size()),
                  fmt::format("{}, one for each live block", target.live.size()), "take it again"});
 }
 
@@ -106,7 +110,8 @@ class Switch {
       settle(pool_);
       const Live left = topology_of(pool_).live();
       if (!left.empty()) {
-        throw Error(Error::kInternal, {"S4", label_, "live after every owner was released: " + sizes_of(left), "none",
+        throw Error(Error::kInternal,
+                    {"S4", label_, "live after every owner was released: " + sizes_of(left), "none",
                      "allocate from the pool in captures only"});
       }
       trace::reached(Step::before_setter);
@@ -134,7 +139,8 @@ class Switch {
       strip(storage);
       caching::get()->raw_delete(const_cast<void*>(address));
       if (storage.data() != address || has_allocators_deleter(storage))
-        throw Error(Error::kInternal, {"S2", label_, fmt::format("block {} still owned", address), "none", ""});
+        throw Error(Error::kInternal,
+                    {"S2", label_, fmt::format("block {} still owned", address), "none", ""});
     }
   }
 
@@ -147,7 +153,8 @@ class Switch {
       const void* const address = block.get();
       const auto it = checkpoint.owners.find(address);
       if (it == checkpoint.owners.end() || it->second.data_ptr().get_context()) {
-        throw Error(Error::kInternal, {rule, label_, fmt::format("block {} that no owner waits for", address),
+        throw Error(Error::kInternal,
+                    {rule, label_, fmt::format("block {} that no owner waits for", address),
                      "the blocks of the checkpoint", ""});
       }
       c10::Storage owner = it->second;
@@ -155,7 +162,8 @@ class Switch {
       adopted.insert(address);
     }
     if (adopted.size() != checkpoint.owners.size())
-      throw Error(Error::kInternal, {rule, label_, fmt::format("{} blocks came back", adopted.size()),
+      throw Error(Error::kInternal,
+                  {rule, label_, fmt::format("{} blocks came back", adopted.size()),
                    fmt::to_string(checkpoint.owners.size()), ""});
   }
 
@@ -165,8 +173,9 @@ class Switch {
     const Live now = topology_of(pool_).live();
     if (now == live) return;
     throw Error(Error::kInternal, {live_rule, label_,
-         "added " + sizes_of(without(now, live)) + "; missing " + sizes_of(without(live, now)),
-         "exactly the blocks of the checkpoint", ""});
+                                   "added " + sizes_of(without(now, live)) + "; missing " +
+                                       sizes_of(without(live, now)),
+                                   "exactly the blocks of the checkpoint", ""});
   }
 
   // A block that another stream used waits for an event after its free, and the allocator would
@@ -245,19 +254,23 @@ Owners resolve_owners(const Live& live, const std::vector<c10::Storage>& roots) 
     const auto* const begin = static_cast<const std::byte*>(block->first);
     if (static_cast<const std::byte*>(address) >= begin + block->second) continue;
     if (address != begin || root.data_ptr().get_context() != address) {
-      throw Error(Error::kContract, {"K09", where,
-                   fmt::format("a storage at {} inside block {}", address, block->first),
-                   "an owner at the block's start", "keep whole storages"});
+      throw Error(
+          Error::kContract,
+          {"K09", where, fmt::format("a storage at {} inside block {}", address, block->first),
+           "an owner at the block's start", "keep whole storages"});
     }
     const auto [it, first] = owners.emplace(address, root);
     if (first || it->second.unsafeGetStorageImpl() == root.unsafeGetStorageImpl()) continue;
-    throw Error(Error::kContract, {"K09", where, fmt::format("two storages that own block {}", address), "one",
+    throw Error(Error::kContract,
+                {"K09", where, fmt::format("two storages that own block {}", address), "one",
                  "do not make storages over memory that another one frees"});
   }
   Live lost = live;
   for (const auto& [address, owner] : owners) lost.erase(address);
   if (!lost.empty()) {
-    throw Error(Error::kContract, {"K09", where, "live blocks without owner, " + sizes_of(lost), "none",
+    throw Error(
+        Error::kContract,
+        {"K09", where, "live blocks without owner, " + sizes_of(lost), "none",
          "a tensor was kept outside of autograd's saved tensors, or a cache was allocated in a "
          "capture: warm it up, name it in GraphModule::held, or use mode placement"});
   }
@@ -272,7 +285,8 @@ void settle(const PrivatePool& pool) {
   (void)at::empty({1}, at::TensorOptions(at::kCUDA).dtype(at::kByte));
   const Live pending = topology_of(pool).pending();
   if (pending.empty()) return;
-  throw Error(Error::kContract, {"K09", "pending frees", sizes_of(pending), "none once the device is idle",
+  throw Error(Error::kContract,
+              {"K09", "pending frees", sizes_of(pending), "none once the device is idle",
                "do not use captured memory on streams outside the capture"});
 }
 

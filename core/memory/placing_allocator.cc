@@ -52,8 +52,8 @@ class PlacingAllocator final : public ForwardingAllocator {
     Session* none = nullptr;
     if (!active.compare_exchange_strong(none, session)) {
       throw Error(Error::kInternal, {"G01", "placing allocator", "another session",
-                   "one session at a time in a process",
-                   "do not call graph_callables while another call runs"});
+                                     "one session at a time in a process",
+                                     "do not call graph_callables while another call runs"});
     }
     thread_ = std::this_thread::get_id();
     native_ = caching::allocator.exchange(this);
@@ -99,9 +99,9 @@ class PlacingAllocator final : public ForwardingAllocator {
     const Arena& arena = session.plan_.arena;
     if (offset + bytes > arena.bytes) {
       throw Error(Error::kInternal, {"G02", "placing allocator",
-                   fmt::format("a survivor at {} of {} bytes", offset, bytes),
-                   fmt::format("one inside its arena of {} bytes", arena.bytes),
-                   "report a defect of slotgraph"});
+                                     fmt::format("a survivor at {} of {} bytes", offset, bytes),
+                                     fmt::format("one inside its arena of {} bytes", arena.bytes),
+                                     "report a defect of slotgraph"});
     }
     void* const address = arena.base() + offset;
     const c10::Device device(c10::kCUDA, c10::cuda::current_device());

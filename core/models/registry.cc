@@ -29,8 +29,8 @@ const std::vector<BlockKind>& blocks() { return registry(); }
 bool register_block(BlockKind kind) {
   const auto same = [&](const BlockKind& other) { return other.name == kind.name; };
   if (std::any_of(registry().begin(), registry().end(), same)) {
-    throw Error(Error::kContract, {"M01", "register_block", "a second block named " + kind.name, "unique names",
-                 "choose another name"});
+    throw Error(Error::kContract, {"M01", "register_block", "a second block named " + kind.name,
+                                   "unique names", "choose another name"});
   }
   registry().push_back(std::move(kind));
   return true;
@@ -42,7 +42,8 @@ const BlockKind& find_block(const std::string& name) {
     if (kind.name == name) return kind;
     names.push_back(kind.name);
   }
-  throw Error(Error::kInput, {"M02", "block", name, fmt::format("one of {}", fmt::join(names, ", ")),
+  throw Error(Error::kInput,
+              {"M02", "block", name, fmt::format("one of {}", fmt::join(names, ", ")),
                "correct the name or register the block"});
 }
 

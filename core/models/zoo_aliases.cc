@@ -146,13 +146,15 @@ Forward side_stream(Block& block) {
   static const c10::cuda::CUDAStream side = c10::cuda::getStreamFromPool();
   return [=](at::TensorList in, const NamedTensors&) -> Tensors {
     const c10::cuda::CUDAStream here = c10::cuda::getCurrentCUDAStream();
+    // A leaf belongs to the stream that uses it first, and its gradients must come from there.
+    const at::Tensor doubled = in[0] * 2;
     c10::Event fork(c10::DeviceType::CUDA), join(c10::DeviceType::CUDA);
     fork.record(here.unwrap());
     fork.block(side.unwrap());
     at::Tensor gate;
     {
       const c10::cuda::CUDAStreamGuard there(side);
-      gate = at::sigmoid(in[0] * 2);
+      gate = at::sigmoid(doubled);
       join.record(side.unwrap());
     }
     const at::Tensor h = at::linear(in[0], weight);

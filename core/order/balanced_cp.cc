@@ -225,7 +225,8 @@ CpSchedule balanced_schedule(const CpLimits& limits, const std::vector<std::int6
     for (int floor = limits.min_cp; floor <= limits.ranks; floor *= 2)
       offer(spreader.spread(floor, count));
   if (best) return *best;
-  throw Error(Error::kInput, {"DC3", "alignment", fmt::format("{} sequences", lengths.size()),
+  throw Error(Error::kInput,
+              {"DC3", "alignment", fmt::format("{} sequences", lengths.size()),
                fmt::format("enough for a multiple of {} microbatches with one each", unit),
                "give the batch more or shorter sequences, or a smaller group size"});
 }

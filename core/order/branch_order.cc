@@ -13,7 +13,8 @@ std::vector<int> cp_sizes(int largest, int smallest) {
     return size > 0 && std::has_single_bit(static_cast<unsigned>(size));
   };
   if (!power_of_two(largest) || !power_of_two(smallest) || smallest > largest) {
-    throw Error(Error::kInput, {"OB1", "cp sizes", fmt::format("{} down to {}", largest, smallest),
+    throw Error(Error::kInput,
+                {"OB1", "cp sizes", fmt::format("{} down to {}", largest, smallest),
                  "powers of two, the smallest not above the largest", "choose other sizes"});
   }
   std::vector<int> sizes;
@@ -30,7 +31,8 @@ int remap(int entry, int variant, int chunks) {
 Order branch_order(const Order& base, int chunks, int variants, int canonical,
                    BranchArrangement arrangement) {
   if (variants < 1 || canonical < 0 || canonical >= variants) {
-    throw Error(Error::kInput, {"OB2", "canonical variant", fmt::format("{} of {}", canonical, variants),
+    throw Error(Error::kInput,
+                {"OB2", "canonical variant", fmt::format("{} of {}", canonical, variants),
                  "one of at least one variants", "choose a variant from 0"});
   }
   check_order(base, chunks);

@@ -135,7 +135,9 @@ CpMicrobatch split(int ranks, CpMicrobatch& microbatch) {
 
 void check_batch(const CpLimits& limits, const std::vector<std::int64_t>& lengths) {
   const auto require = [](bool holds, const char* where, int found, const char* expected) {
-    if (!holds) throw Error(Error::kInput, {"DC1", where, fmt::to_string(found), expected, "correct the limits"});
+    if (!holds)
+      throw Error(Error::kInput,
+                  {"DC1", where, fmt::to_string(found), expected, "correct the limits"});
   };
   require(is_power_of_two(limits.ranks) && limits.ranks <= kMostRanks, "ranks", limits.ranks,
           "a power of two, at most 2^20");
@@ -148,7 +150,8 @@ void check_batch(const CpLimits& limits, const std::vector<std::int64_t>& length
   const std::int64_t most = static_cast<std::int64_t>(limits.ranks) * limits.cap;
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     if (lengths[i] >= 1 && lengths[i] <= most) continue;
-    throw Error(Error::kInput, {"DC2", fmt::format("length of sample {}", i), fmt::to_string(lengths[i]),
+    throw Error(Error::kInput,
+                {"DC2", fmt::format("length of sample {}", i), fmt::to_string(lengths[i]),
                  fmt::format("1 to {} = ranks * cap", most), "cut or drop the sample"});
   }
 }
@@ -187,7 +190,8 @@ void align(const CpLimits& limits, CpSchedule& schedule) {
     index = count() - 1;
     if (failures < count()) continue;
     const int wanted = (count() + unit - 1) / unit * unit;
-    throw Error(Error::kInput, {"DC3", "alignment", fmt::format("{} groups in all microbatches", count()),
+    throw Error(Error::kInput,
+                {"DC3", "alignment", fmt::format("{} groups in all microbatches", count()),
                  fmt::format("at least {}, a multiple of {} microbatches", wanted, unit),
                  "give the batch more or shorter sequences, or a smaller group size"});
   }

@@ -14,7 +14,8 @@ std::int64_t divided_up(std::int64_t value, std::int64_t unit) { return (value +
 void require_positive(std::initializer_list<std::pair<const char*, std::int64_t>> values) {
   for (const auto& [name, value] : values) {
     if (value >= 1) continue;
-    throw Error(Error::kInput, {"OC2", name, fmt::to_string(value), "at least 1", "correct the batch"});
+    throw Error(Error::kInput,
+                {"OC2", name, fmt::to_string(value), "at least 1", "correct the batch"});
   }
 }
 
@@ -25,7 +26,8 @@ std::vector<int> aligned_counts(const PipelineShape& shape, int limit) {
   const bool aligned = shape.virtual_stages > 0;
   const int step = aligned ? shape.microbatch_group_size : 1;
   if (limit < step || limit > kMostEvents || limit % step != 0) {
-    throw Error(Error::kInput, {"OC1", "max_microbatches", fmt::to_string(limit),
+    throw Error(Error::kInput,
+                {"OC1", "max_microbatches", fmt::to_string(limit),
                  aligned ? fmt::format("a multiple of the group size {}", step) : "at least 1",
                  "round the limit to a count that a step may have"});
   }
@@ -73,8 +75,8 @@ std::int64_t most_microbatches(const BatchBound& batch) {
                     {"min_cp", batch.min_cp},
                     {"max_length", batch.max_length}});
   if (batch.max_length > std::int64_t{1} << 40) {
-    throw Error(Error::kInput, {"OC2", "max_length", fmt::to_string(batch.max_length), "at most 2^40 tokens",
-                 "correct the batch"});
+    throw Error(Error::kInput, {"OC2", "max_length", fmt::to_string(batch.max_length),
+                                "at most 2^40 tokens", "correct the batch"});
   }
   const std::int64_t cp =
       std::min<std::int64_t>(needed_cp(batch.max_length, batch.cap, batch.min_cp), batch.ranks);

@@ -13,7 +13,8 @@ namespace {
 
 void check_shape(const PipelineShape& shape, int microbatches) {
   const auto refuse = [](const char* where, int found, std::string expected) {
-    throw Error(Error::kInput, {"OP1", where, fmt::to_string(found), std::move(expected), "correct the pipeline shape"});
+    throw Error(Error::kInput, {"OP1", where, fmt::to_string(found), std::move(expected),
+                                "correct the pipeline shape"});
   };
   if (shape.pipeline_size < 1) refuse("pipeline_size", shape.pipeline_size, "at least 1");
   if (shape.rank < 0 || shape.rank >= shape.pipeline_size) {
@@ -96,12 +97,12 @@ Order training_order(const PipelineShape& shape, int microbatches) {
   check_shape(shape, microbatches);
   if (!feeds_the_pipeline(shape, microbatches)) {
     throw Error(Error::kInput, {"OP2", "interleaved order",
-                 fmt::format("P {}, N {}, M {}", shape.pipeline_size, shape.microbatch_group_size,
-                             microbatches),
-                 "P <= N <= M, and M mod N either 0 or at least P",
-                 shape.microbatch_group_size < shape.pipeline_size
-                     ? "choose a microbatch_group_size N of at least P"
-                     : "choose another number of microbatches M"});
+                                fmt::format("P {}, N {}, M {}", shape.pipeline_size,
+                                            shape.microbatch_group_size, microbatches),
+                                "P <= N <= M, and M mod N either 0 or at least P",
+                                shape.microbatch_group_size < shape.pipeline_size
+                                    ? "choose a microbatch_group_size N of at least P"
+                                    : "choose another number of microbatches M"});
   }
   return capture_order(shape, microbatches);
 }
@@ -120,7 +121,8 @@ std::vector<OrderEvent> events(const Order& order) {
 void check_order(const Order& order, int chunks) {
   const auto refuse = [](const char* rule, std::string where, std::string found,
                          std::string expected) {
-    throw Error(Error::kInput, {rule, std::move(where), std::move(found), std::move(expected),
+    throw Error(Error::kInput,
+                {rule, std::move(where), std::move(found), std::move(expected),
                  "correct the order: +c is a forward, -c a backward of chunk c, from 1"});
   };
   if (chunks < 1) refuse("O01", "order", fmt::format("{} chunks", chunks), "at least 1");

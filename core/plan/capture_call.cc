@@ -18,7 +18,8 @@ namespace {
 
 [[noreturn]] void refuse(const char* rule, std::string where, std::string found,
                          std::string expected, std::string advice = "correct the call") {
-  throw Error(Error::kContract, {rule, std::move(where), std::move(found), std::move(expected), std::move(advice)});
+  throw Error(Error::kContract,
+              {rule, std::move(where), std::move(found), std::move(expected), std::move(advice)});
 }
 
 enum Field { kBranch = 2, kSlot = 1, kChunk = 3, kLayer = 4, kWarmUp = 5 };

@@ -15,10 +15,11 @@ namespace slotgraph {
 namespace {
 
 [[noreturn]] void refuse_ring(int place, int ring_length, const char* found) {
-  throw Error(Error::kInput, {"PL14", fmt::format("chunk {}, slot {}", place / ring_length, place % ring_length),
-               found,
-               fmt::format("each place drained before it is used again, ring {}", ring_length),
-               "use a longer ring"});
+  throw Error(
+      Error::kInput,
+      {"PL14", fmt::format("chunk {}, slot {}", place / ring_length, place % ring_length), found,
+       fmt::format("each place drained before it is used again, ring {}", ring_length),
+       "use a longer ring"});
 }
 
 // Walks one order after another into the same graphs.

@@ -17,7 +17,8 @@ std::string text_of(const std::vector<int>& numbers) {
 
 [[noreturn]] void refuse(const char* rule, const std::string& mine, const std::string& theirs,
                          std::string found, std::string expected) {
-  throw Error(Error::kInput, {rule, fmt::format("plans of {} and {}", mine, theirs),
+  throw Error(Error::kInput,
+              {rule, fmt::format("plans of {} and {}", mine, theirs),
                fmt::format("{} of {}", found, theirs), fmt::format("{} of {}", expected, mine),
                "plan both from the same configuration and version"});
 }
@@ -82,9 +83,8 @@ Handshake digests_of(const Plan& plan) {
   result.sizes = sha256(text_of(plan.cp_sizes));
   std::string fields;
   for (const Slot& s : plan.slots) {
-    fields +=
-        fmt::format("{},{},{},{},{},{},{};", s.colour, s.physical_slot, s.io_branch_id,
-                    s.model_chunk, s.layer, s.module, s.gradient_colour);
+    fields += fmt::format("{},{},{},{},{},{},{};", s.colour, s.physical_slot, s.io_branch_id,
+                          s.model_chunk, s.layer, s.module, s.gradient_colour);
   }
   for (const auto& colours : plan.gradient_colours) fields += text_of(colours) + ";";
   result.fields = sha256(fields);
@@ -140,8 +140,8 @@ void check_supported(const Plan& plan, const std::vector<std::string>& supported
   for (const std::string& name : capabilities_of(plan)) {
     if (std::find(supported.begin(), supported.end(), name) != supported.end()) continue;
     throw Error(Error::kInput, {"H02", "plan", fmt::format("the capability `{}`", name),
-                 fmt::format("only {}", fmt::join(supported, ", ")),
-                 "use a runtime that has it, or another plan"});
+                                fmt::format("only {}", fmt::join(supported, ", ")),
+                                "use a runtime that has it, or another plan"});
   }
 }
 

@@ -17,7 +17,7 @@ namespace {
 [[noreturn]] void refuse(const char* rule, std::string where, std::string found,
                          std::string expected) {
   throw Error(Error::kInput, {rule, std::move(where), std::move(found), std::move(expected),
-               "correct the plan or its shape"});
+                              "correct the plan or its shape"});
 }
 
 void check_ranges(const Plan& plan) {
@@ -123,9 +123,8 @@ void check_range(const Plan& plan) {
   const auto in_range = [limit](int field) { return field >= 0 && field < limit; };
   for (int index = 0; index < branches; ++index) {
     const Slot& slot = plan.slots[index];
-    const int fields[] = {slot.colour,    slot.physical_slot, slot.io_branch_id,
-                          slot.model_chunk,       slot.layer,         slot.module,
-                          slot.gradient_colour};
+    const int fields[] = {slot.colour, slot.physical_slot, slot.io_branch_id,   slot.model_chunk,
+                          slot.layer,  slot.module,        slot.gradient_colour};
     for (int i = 0; i < 7; ++i) {
       if (in_range(fields[i])) continue;
       refuse("PL01", fmt::format("slot {}, field {}", index, i), fmt::to_string(fields[i]),
@@ -160,8 +159,7 @@ void check_emission(const Plan& plan) {
   });
   for_each_place(plan, [&](const Place& place, const Slot& slot) {
     if (slot.module == place.module) return;
-    refuse("PL08", fmt::format("slot {}, field 5", place.index),
-           fmt::to_string(slot.module),
+    refuse("PL08", fmt::format("slot {}, field 5", place.index), fmt::to_string(slot.module),
            fmt::format("{}, the module of this variant and layer", place.module));
   });
 }
@@ -179,8 +177,7 @@ void check_frames(const Plan& plan) {
   for_each_place(plan, [&](const Place& place, const Slot& slot) {
     const Slot& first = plan.slots[place.index % frames];
     if (slot.colour != first.colour) {
-      refuse("PL03", fmt::format("slot {}, field 0", place.index),
-             fmt::to_string(slot.colour),
+      refuse("PL03", fmt::format("slot {}, field 0", place.index), fmt::to_string(slot.colour),
              fmt::format("{}, the colour of the frame in variant 0", first.colour));
     }
     if (slot.gradient_colour != first.gradient_colour) {
@@ -344,8 +341,8 @@ void check_step(const Plan& plan, const Order& order) {
   const auto& covered = plan.covered_counts;
   if (!std::binary_search(covered.begin(), covered.end(), count)) {
     throw Error(Error::kInput, {"PL15", "step", fmt::format("{} microbatches", count),
-                 fmt::format("one of {}", fmt::join(covered, ", ")),
-                 "align the step, or plan with that count"});
+                                fmt::format("one of {}", fmt::join(covered, ", ")),
+                                "align the step, or plan with that count"});
   }
   if (plan.layers() > 0) Replay(plan).run(order, count);
 }

@@ -16,7 +16,7 @@ struct Slot {
   int io_branch_id = 0;
   int model_chunk = 0;
   int layer = 0;
-  int module = 0;  // index of the wrapped module
+  int module = 0;           // index of the wrapped module
   int gradient_colour = 0;  // colour of the returned input gradient
   bool operator==(const Slot&) const = default;
 };

@@ -67,7 +67,7 @@ Plan make_plan(const PlanRequest& request) {
   if (request.ring_length == 0) plan.ring_length = shortest;
   if (plan.ring_length < shortest) {
     throw Error(Error::kInput, {"PL14", "ring_length", fmt::to_string(plan.ring_length),
-                 fmt::format("at least {}", shortest), "use a longer ring"});
+                                fmt::format("at least {}", shortest), "use a longer ring"});
   }
   check_shape(plan);
   plan.base_order = capture_order(request.shape, plan.ring_length);

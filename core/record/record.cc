@@ -51,7 +51,8 @@ Record record_from_json(const nlohmann::json& json, const std::string& where) {
   const JsonReader reader(json, where);
   const std::int64_t schema = reader.field("schema").integer();
   if (schema != kRecordSchema) {
-    throw Error(Error::kInput, {"F01", where + "/schema", fmt::to_string(schema), fmt::to_string(kRecordSchema),
+    throw Error(Error::kInput,
+                {"F01", where + "/schema", fmt::to_string(schema), fmt::to_string(kRecordSchema),
                  "use the version of slotgraph that wrote the records"});
   }
   Record record;

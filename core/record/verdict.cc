@@ -11,20 +11,27 @@ namespace slotgraph {
 // Without a default: the compiler asks for a new verdict here.
 std::string to_string(Verdict verdict) {
   switch (verdict) {
-    case Verdict::kHolds: return "holds";
-    case Verdict::kViolated: return "violated";
-    case Verdict::kFlaky: return "flaky";
-    case Verdict::kUnknown: return "unknown";
+    case Verdict::kHolds:
+      return "holds";
+    case Verdict::kViolated:
+      return "violated";
+    case Verdict::kFlaky:
+      return "flaky";
+    case Verdict::kUnknown:
+      return "unknown";
   }
   return "";
 }
 
 ExitCode exit_code_of(Verdict verdict) {
   switch (verdict) {
-    case Verdict::kHolds: return kHolds;
+    case Verdict::kHolds:
+      return kHolds;
     case Verdict::kViolated:
-    case Verdict::kFlaky: return kViolated;
-    case Verdict::kUnknown: return kUnknown;
+    case Verdict::kFlaky:
+      return kViolated;
+    case Verdict::kUnknown:
+      return kUnknown;
   }
   return kInternal;
 }

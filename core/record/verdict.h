@@ -1,4 +1,5 @@
-// What is known about a promise: its verdict, the name of it, and what several of them say together.
+// What is known about a promise: its verdict, the name of it, and what several of them say
+// together.
 #ifndef CORE_RECORD_VERDICT_H_
 #define CORE_RECORD_VERDICT_H_
 

@@ -209,9 +209,9 @@ std::vector<std::string> liveness_decisions(const Plan& plan) {
 
 // --- Plans ---
 
-constexpr int Slot::*kFields[] = {
-    &Slot::colour, &Slot::physical_slot,      &Slot::io_branch_id,      &Slot::model_chunk,
-    &Slot::layer,          &Slot::module, &Slot::gradient_colour};
+constexpr int Slot::*kFields[] = {&Slot::colour,         &Slot::physical_slot, &Slot::io_branch_id,
+                                  &Slot::model_chunk,    &Slot::layer,         &Slot::module,
+                                  &Slot::gradient_colour};
 
 auto frame(const Slot& slot) {
   return std::tuple(slot.physical_slot, slot.model_chunk, slot.layer);
@@ -325,9 +325,8 @@ constexpr Rule<Plan> kPlanRules[] = {
      }},
     {"PL08",
      [](const Plan& plan) {
-       return any_slot(plan, [](const Slot& slot, const Position& at) {
-         return slot.module != at.module;
-       });
+       return any_slot(
+           plan, [](const Slot& slot, const Position& at) { return slot.module != at.module; });
      }},
     {"PL02",
      [](const Plan& plan) {
@@ -339,16 +338,14 @@ constexpr Rule<Plan> kPlanRules[] = {
     {"PL03",
      [](const Plan& plan) {
        const auto shared = [](const Slot& slot) {
-         return std::tuple_cat(frame(slot),
-                               std::tuple(slot.colour, slot.gradient_colour));
+         return std::tuple_cat(frame(slot), std::tuple(slot.colour, slot.gradient_colour));
        };
        return distinct(plan.slots, shared) != distinct(plan.slots, frame);
      }},
     {"PL06",
      [](const Plan& plan) {
        return any(plan.slots, [&](const Slot& slot) {
-         return slot.gradient_colour !=
-                plan.gradient_colours[slot.model_chunk][slot.physical_slot];
+         return slot.gradient_colour != plan.gradient_colours[slot.model_chunk][slot.physical_slot];
        });
      }},
     {"O01",

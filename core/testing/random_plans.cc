@@ -41,8 +41,8 @@ Plan random_plan(Random& random) {
 namespace {
 
 std::vector<std::int64_t> members(const Slot& slot) {
-  return {slot.colour, slot.physical_slot,      slot.io_branch_id,      slot.model_chunk,
-          slot.layer,          slot.module, slot.gradient_colour};
+  return {slot.colour, slot.physical_slot, slot.io_branch_id,   slot.model_chunk,
+          slot.layer,  slot.module,        slot.gradient_colour};
 }
 
 std::vector<int> repeated(const std::vector<int>& values, int times) {
@@ -118,9 +118,9 @@ CaptureCall random_call(Random& random) {
 
 namespace {
 
-constexpr int Slot::*kFields[] = {
-    &Slot::colour, &Slot::physical_slot,      &Slot::io_branch_id,      &Slot::model_chunk,
-    &Slot::layer,          &Slot::module, &Slot::gradient_colour};
+constexpr int Slot::*kFields[] = {&Slot::colour,         &Slot::physical_slot, &Slot::io_branch_id,
+                                  &Slot::model_chunk,    &Slot::layer,         &Slot::module,
+                                  &Slot::gradient_colour};
 
 template <typename Values>
 void erase_any(Random& random, Values& values) {
@@ -284,16 +284,14 @@ constexpr Violation<Plan> kPlanViolations[] = {
     {"PL13", [](Random& random, Plan& plan) { swap_any(random, plan.slots); }},
     {"PL13", [](Random& random, Plan& plan) { set_any_field(random, plan, &Slot::physical_slot); }},
     {"PL13", [](Random& random, Plan& plan) { set_any_field(random, plan, &Slot::layer); }},
-    {"PL08",
-     [](Random& random, Plan& plan) { set_any_field(random, plan, &Slot::module); }},
+    {"PL08", [](Random& random, Plan& plan) { set_any_field(random, plan, &Slot::module); }},
     {"PL02",
      [](Random& random, Plan& plan) {
        if (!plan.slots.empty())
          set_frame(plan, random.pick(plan.slots), &Slot::io_branch_id, any_id(random, plan));
      }},
     {"PL02", [](Random& random, Plan& plan) { set_any_field(random, plan, &Slot::io_branch_id); }},
-    {"PL03",
-     [](Random& random, Plan& plan) { set_any_field(random, plan, &Slot::colour); }},
+    {"PL03", [](Random& random, Plan& plan) { set_any_field(random, plan, &Slot::colour); }},
     {"PL03",
      [](Random& random, Plan& plan) { set_any_field(random, plan, &Slot::gradient_colour); }},
     {"PL06",

@@ -28,14 +28,8 @@ class Campaign {
   Campaign(const Options& options, const Sources& sources, const std::string& program)
       : options_(options),
         sources_(sources),
-        command_{program,
-                 "--worker",
-                 "--seed",
-                 fmt::to_string(options.seed),
-                 "--filter",
-                 options.filter,
-                 "--scale",
-                 options.large ? "large" : "small"},
+        command_{program,    "--worker",     "--seed",  fmt::to_string(options.seed),
+                 "--filter", options.filter, "--scale", options.large ? "large" : "small"},
         blocks_(static_cast<std::size_t>(options.jobs)) {
     for (int i = 0; i < options.jobs; ++i)
       records_.emplace_back(fmt::format("{}/records-{}.jsonl", options.out, i));
@@ -44,15 +38,14 @@ class Campaign {
   int run() {
     stop_on_request();
     Workers workers(command_, options_.jobs);
-    workers.run([&](std::size_t worker) { return next_case(blocks_[worker]); },
-                [&](std::size_t worker, const CaseRequest& given,
-                    const Outcome<CaseReply>& outcome) {
-                  add(records_[worker], outcome.reply
-                                            ? outcome.reply->record
-                                            : lost_record(given.index, outcome.answer.code));
-                  return After::kKeep;
-                },
-                [&] { show_progress(); });
+    workers.run(
+        [&](std::size_t worker) { return next_case(blocks_[worker]); },
+        [&](std::size_t worker, const CaseRequest& given, const Outcome<CaseReply>& outcome) {
+          add(records_[worker], outcome.reply ? outcome.reply->record
+                                              : lost_record(given.index, outcome.answer.code));
+          return After::kKeep;
+        },
+        [&] { show_progress(); });
     for (const int code : workers.close()) {
       if (code == 0) continue;
       internal_error_ = true;
@@ -88,9 +81,9 @@ class Campaign {
 
   void compare_again(std::uint64_t index, const Outcome<CaseReply>& outcome) {
     const std::string& expected = value_digests_.at(index);
-    const std::string found =
-        outcome.reply ? outcome.reply->record.value_digest
-                      : fmt::format("code {} and no record", outcome.answer.code);
+    const std::string found = outcome.reply
+                                  ? outcome.reply->record.value_digest
+                                  : fmt::format("code {} and no record", outcome.answer.code);
     ++again_;
     if (found == expected) return;
     ++again_differ_;
@@ -212,7 +205,8 @@ class Campaign {
       row("  other values", again_differ_);
     }
     row("seconds", fmt::format("{:.1f}", seconds));
-    for (const Verdict verdict : kVerdicts) row(to_string(verdict).c_str(), summary_.count[verdict]);
+    for (const Verdict verdict : kVerdicts)
+      row(to_string(verdict).c_str(), summary_.count[verdict]);
     fmt::print(
         "\nrecords and summary.json: {}\nreport: bazel run //reports -- {}/records-*.jsonl --out "
         "{}/report\n",

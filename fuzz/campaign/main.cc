@@ -1,9 +1,9 @@
 #include <filesystem>
 
+#include "core/program.h"
 #include "fuzz/campaign/campaign.h"
 #include "fuzz/campaign/options.h"
 #include "fuzz/campaign/worker.h"
-#include "core/program.h"
 #include "fuzz/process/program.h"
 
 namespace slotgraph::fuzz {

@@ -26,7 +26,8 @@ void from_json(const nlohmann::json& json, CaseReply& reply);
 // The case of that index.
 Generated draw_case(const Options& options, const Sources& sources, std::uint64_t index);
 
-// Serves CaseRequest. Ends with the end of its input; kViolated if cases have left something behind.
+// Serves CaseRequest. Ends with the end of its input; kViolated if cases have left something
+// behind.
 int run_worker(const Options& options, const Sources& sources);
 
 }  // namespace slotgraph::fuzz

@@ -34,8 +34,8 @@ LayerCase layer_from_json(const JsonReader& reader) {
 void require_fit(bool holds, const JsonReader& reader, const char* field, std::string found,
                  std::string expected) {
   if (holds) return;
-  throw Error(Error::kInput, {"F02", reader.path() + "/" + field, std::move(found), std::move(expected),
-               "correct the case"});
+  throw Error(Error::kInput, {"F02", reader.path() + "/" + field, std::move(found),
+                              std::move(expected), "correct the case"});
 }
 
 void check_fit(const JsonReader& reader, const Case& value) {
@@ -92,7 +92,7 @@ nlohmann::json to_json(const Case& value) {
           {"order_seed", value.order_seed},
           {"addresses", value.addresses},
           {"poison", value.poison},
-          {"modes", value.modes},
+          {"modes", names_of(value.modes)},
           {"shadow", value.shadow},
           {"partial_backward", value.partial_backward}};
 }
@@ -100,7 +100,8 @@ nlohmann::json to_json(const Case& value) {
 Case case_from_json(const JsonReader& reader) {
   const std::int64_t schema = reader.field("schema").integer();
   if (schema != kCaseSchema) {
-    throw Error(Error::kInput, {"F01", reader.path() + "/schema", fmt::to_string(schema),
+    throw Error(Error::kInput,
+                {"F01", reader.path() + "/schema", fmt::to_string(schema),
                  fmt::to_string(kCaseSchema), "use the version of slotgraph that wrote the case"});
   }
   reader.allow_only({"schema", "seed", "plan", "schedule", "layers", "hidden", "dtype", "tokens",

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/graph/mode.h"
-
 #include "core/json_reader.h"
 #include "core/plan/plan.h"
 

@@ -12,11 +12,6 @@
 
 namespace slotgraph::fuzz {
 
-const void* AddressBook::note(int frame, const std::string& what, const void* address) {
-  const auto [it, first] = first_.try_emplace({frame, what}, address);
-  return first || it->second == address ? nullptr : it->second;
-}
-
 int Driver::branch(const Place& place, int variant) const {
   const Plan& plan = model_.spec().plan;
   return plan.branch(variant, place.chunk, plan.slot_of(place.microbatch), place.layer);
@@ -49,15 +44,14 @@ void Driver::forward(const Place& event, int variant) {
     const Place place{event.step, event.microbatch, event.chunk, layer};
     if (layer == 0) first = model_.first_input(place, variant);
     Flight flight{model_.inputs(place, variant, first), {}};
-    const int index = branch(place, variant);
-    if (watchers_.shadow) watchers_.shadow->before_forward(index);
-    flight.outputs = callables_.at(index).forward(flight.inputs);
-    if (watchers_.shadow) watchers_.shadow->after_forward(index);
+    const Replay replay{branch(place, variant), place};
+    tell(&ReplayWatcher::before_forward, replay);
+    flight.outputs = callables_.at(replay.branch).forward(flight.inputs);
+    tell(&ReplayWatcher::after_forward, replay, flight.outputs);
     ++replays_;
     for (std::size_t i = 0; i < flight.outputs.size(); ++i) {
       observer_.observe(place, fmt::format("output {} when returned", i), flight.outputs[i]);
     }
-    note_address(place, "output 0", flight.outputs[0]);
     first = flight.outputs[0].detach();
     flights_[{place.microbatch, place.chunk, layer}] = std::move(flight);
   }
@@ -68,7 +62,7 @@ void Driver::backward(const Place& event, int variant) {
   if (layers == 0) {
     const int slot = model_.spec().plan.slot_of(event.microbatch);
     callables_.note_empty_backward(event.chunk, slot);
-    if (watchers_.shadow) watchers_.shadow->empty_backward(event.chunk, slot);
+    tell(&ReplayWatcher::empty_backward, event.chunk, slot);
   }
   at::Tensor incoming;
   for (int layer = layers - 1; layer >= 0; --layer) {
@@ -84,8 +78,8 @@ void Driver::backward(const Place& event, int variant) {
   }
 }
 
-void Driver::observe_again(std::vector<Kept>& kept, const char* when) {
-  for (const Kept& one : kept) {
+void Driver::observe_again(std::vector<Revisit>& kept, const char* when) {
+  for (const Revisit& one : kept) {
     observer_.observe(one.place, fmt::format("{} {}", one.what, when), one.tensor);
   }
   kept.clear();
@@ -99,11 +93,11 @@ at::Tensor Driver::backward_layer(const Place& place, int variant, const at::Ten
     observer_.observe(place, fmt::format("output {} before its backward", i), flight.outputs[i]);
   }
   const int flat = model_.flat_layer(place.chunk, place.layer);
-  Callable& callable = callables_.at(branch(place, variant));
+  const Replay replay{branch(place, variant), place};
   // Also where the only parameter that requires grad is not used.
   if (!flight.outputs[0].requires_grad()) {
-    callable.release();
-    if (watchers_.shadow) watchers_.shadow->release(branch(place, variant));
+    callables_.at(replay.branch).release();
+    tell(&ReplayWatcher::release, replay);
     return {};
   }
   const Tensors inputs = flight.inputs.all();
@@ -114,14 +108,13 @@ at::Tensor Driver::backward_layer(const Place& place, int variant, const at::Ten
   Tensors wanted;
   for (const std::size_t i : asked) wanted.push_back(sources[i]);
   const auto [outputs, incoming_gradients] = gradients_of_outputs(place, flight, incoming);
-  const int index = branch(place, variant);
-  if (watchers_.shadow) watchers_.shadow->before_backward(index);
+  tell(&ReplayWatcher::before_backward, replay);
   const Tensors found =
       torch::autograd::grad(outputs, wanted, incoming_gradients, std::nullopt, false, true);
-  if (watchers_.shadow) watchers_.shadow->after_backward(index);
   ++replays_;
   Tensors gradients(sources.size());
   for (std::size_t i = 0; i < asked.size(); ++i) gradients[asked[i]] = found[i];
+  tell(&ReplayWatcher::after_backward, replay, gradients);
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const std::string what = i < inputs.size()
                                  ? fmt::format("gradient of input {}", i)
@@ -129,7 +122,6 @@ at::Tensor Driver::backward_layer(const Place& place, int variant, const at::Ten
     observer_.observe(place, what + " when returned", gradients[i]);
     if (i > 0 && gradients[i].defined()) until_end_of_step_.push_back({place, what, gradients[i]});
   }
-  if (gradients[0].defined()) note_address(place, "gradient of input 0", gradients[0]);
   accumulate(flat, gradients, inputs.size());
   return gradients[0];
 }
@@ -158,7 +150,7 @@ std::pair<Tensors, Tensors> Driver::gradients_of_outputs(const Place& place, con
     const at::Tensor& output = flight.outputs[i];
     if (!output.defined() || !output.requires_grad()) continue;
     const bool missing = (static_cast<std::size_t>(place.microbatch) + i) % 3 == 0;
-    if (missing && !watchers_.pass_zeros) continue;
+    if (missing && !options_.pass_zeros) continue;
     outputs.push_back(output);
     gradients.push_back(missing ? at::zeros_like(output, at::MemoryFormat::Preserve)
                                 : model_.output_gradient(place, output, static_cast<int>(i)));
@@ -185,7 +177,7 @@ void Driver::end_step(int step) {
   observe_again(until_next_backward_, "at the end of the step");
   observe_again(until_end_of_step_, "at the end of the step");
   callables_.end_step();
-  if (watchers_.shadow) watchers_.shadow->end_step();
+  tell(&ReplayWatcher::end_step);
   for (const auto& [place, sum] : sums_) {
     observer_.observe({step, 0, 0, place.first},
                       fmt::format("sum of the gradients of parameter {}", place.second), sum);
@@ -199,18 +191,6 @@ void Driver::end_step(int step) {
   model_.update(sums_);
   sums_.clear();
   observer_.flush();
-}
-
-void Driver::note_address(const Place& place, const std::string& what, const at::Tensor& tensor) {
-  if (!watchers_.addresses) return;
-  const Plan& plan = model_.spec().plan;
-  const int frame = plan.frame(place.chunk, plan.slot_of(place.microbatch), place.layer);
-  if (const void* const first = watchers_.addresses->note(frame, what, tensor.const_data_ptr())) {
-    address_faults_.push_back(fmt::format(
-        "step {}, microbatch {}, chunk {}, layer {}, {}: found {}, expected {} as at first",
-        place.step, place.microbatch, place.chunk, place.layer, what,
-        fmt::ptr(tensor.const_data_ptr()), fmt::ptr(first)));
-  }
 }
 
 }  // namespace slotgraph::fuzz

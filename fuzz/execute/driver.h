@@ -3,44 +3,32 @@
 #define FUZZ_EXECUTE_DRIVER_H_
 
 #include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "core/graph/graph_callables.h"
 #include "fuzz/execute/model.h"
 #include "fuzz/execute/observer.h"
-#include "fuzz/execute/shadow.h"
+#include "fuzz/execute/replay_watcher.h"
 
 namespace slotgraph::fuzz {
 
-// Addresses that equal slots must share.
-class AddressBook {
- public:
-  // Notes the address of a frame's tensor; returns what it was at first if that differs, else null.
-  const void* note(int frame, const std::string& what, const void* address);
-
- private:
-  std::map<std::pair<int, std::string>, const void*> first_;
-};
-
-// What an execution is driven with; each part may be missing.
-struct Watchers {
-  AddressBook* addresses =
-      nullptr;  // notes output 0 and the leading input's gradient of each frame
-  Shadow* shadow = nullptr;
+struct DriverOptions {
+  std::vector<std::shared_ptr<ReplayWatcher>> watchers = {};
   // Missing incoming gradients are passed as zeros, which is what a replay makes of them.
   bool pass_zeros = false;
 };
 
 class Driver {
  public:
-  Driver(Model& model, CallableSet& callables, Observer& observer, const Watchers& watchers)
-      : model_(model), callables_(callables), observer_(observer), watchers_(watchers) {}
+  Driver(Model& model, CallableSet& callables, Observer& observer, const DriverOptions& options)
+      : model_(model), callables_(callables), observer_(observer), options_(options) {}
 
   // Starts from the initial parameters, buffers and generator. Ends with everything released.
   void run();
 
   std::uint64_t replays() const { return replays_; }
-  const std::vector<std::string>& address_faults() const { return address_faults_; }
 
  private:
   struct Flight {
@@ -48,12 +36,12 @@ class Driver {
     Tensors outputs;
   };
   // A tensor that is looked at a second time.
-  struct Kept {
+  struct Revisit {
     Place place;
     std::string what;
     at::Tensor tensor;
   };
-  void observe_again(std::vector<Kept>& kept, const char* when);
+  void observe_again(std::vector<Revisit>& kept, const char* when);
   void step(int step);
   void forward(const Place& event, int variant);
   void backward(const Place& event, int variant);
@@ -67,19 +55,23 @@ class Driver {
   std::vector<std::size_t> asked_gradients(const Place& place, const Tensors& sources) const;
   void accumulate(int flat_layer, const Tensors& gradients, std::size_t inputs);
   void end_step(int step);
-  void note_address(const Place& place, const std::string& what, const at::Tensor& tensor);
   int branch(const Place& place, int variant) const;
+  // Tells all of them, in order.
+  template <typename... Parameters, typename... Arguments>
+  void tell(void (ReplayWatcher::*event)(Parameters...), const Arguments&... arguments) {
+    for (const auto& watcher : options_.watchers) ((*watcher).*event)(arguments...);
+  }
 
   Model& model_;
   CallableSet& callables_;
   Observer& observer_;
-  Watchers watchers_;
+  DriverOptions options_;
   std::map<std::tuple<int, int, int>, Flight> flights_;  // by microbatch, chunk, layer
   std::map<std::pair<int, int>, at::Tensor> sums_;
-  std::vector<Kept> until_next_backward_;  // leading input's gradient of the newest backward event
-  std::vector<Kept> until_end_of_step_;    // all other gradients: they own their memory
+  std::vector<Revisit>
+      until_next_backward_;                 // leading input's gradient of the newest backward event
+  std::vector<Revisit> until_end_of_step_;  // all other gradients: they own their memory
   std::uint64_t replays_ = 0;
-  std::vector<std::string> address_faults_;
 };
 
 }  // namespace slotgraph::fuzz

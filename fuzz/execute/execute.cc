@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/graph/graph_callables.h"
 #include "core/models/blocks.h"
+#include "fuzz/execute/address_book.h"
 #include "fuzz/execute/driver.h"
 #include "fuzz/execute/layout_digest.h"
 #include "fuzz/execute/model.h"
@@ -164,14 +165,21 @@ class Prepared {
     report(record, "error", name, "capture", "the case was accepted, expected rule " + rule);
   }
 
+  using Watchers = std::vector<std::shared_ptr<ReplayWatcher>>;
+
+  // The oracles besides values.
+  Watchers slot_watchers(CallableSet& callables) const {
+    Watchers watchers{std::make_shared<AddressBook>(case_.plan)};
+    if (case_.shadow)
+      watchers.push_back(std::make_shared<Shadow>(callables, case_.plan, case_.poison));
+    return watchers;
+  }
+
   void run_graphs(const Truth& truth, Mode mode, const std::string& name, Record& record) {
     const auto comparer = truth.make_comparer(name);
     const bool captures = !parts_->sets.contains(mode);
     const Set graphs = set(mode);
     CallableSet& callables = graphs.callables();
-    AddressBook addresses;
-    Shadow shadow(callables, case_.plan, case_.poison);
-    const bool shared = is_slot_mode(mode);
     const std::size_t reserved = callables.memory().reserved_bytes;
     if (mode == Mode::kNative) record.counters.pool_bytes_native = reserved;
     if (mode == Mode::kPlacement) {
@@ -179,18 +187,17 @@ class Prepared {
       record.layout_digest = layout_digest(callables, case_.plan);
     }
     if (captures) record.counters.frames_captured += case_.plan.slots.size();
-    Driver driver(parts_->model, callables, *comparer,
-                  {.addresses = shared ? &addresses : nullptr,
-                   .shadow = shared && case_.shadow ? &shadow : nullptr});
+    const auto watchers = is_slot_mode(mode) ? slot_watchers(callables) : Watchers();
+    Driver driver(parts_->model, callables, *comparer, {.watchers = watchers});
     driver.run();
     record.counters.replays += driver.replays();
     record.counters.tensors_compared += comparer->tensors();
     record.counters.bytes_compared += comparer->bytes();
     for (Finding& finding : comparer->findings()) record.findings.push_back(std::move(finding));
-    for (const std::string& fault : driver.address_faults())
-      report(record, "addresses", name, fault, "equal slots have other addresses");
-    for (const std::string& fault : shadow.faults())
-      report(record, "shadow", name, fault, "bytes that another frame owns have changed");
+    for (const auto& watcher : watchers) {
+      for (Finding& finding : watcher->findings(name))
+        record.findings.push_back(std::move(finding));
+    }
   }
 
   ExecuteOptions options_;

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 namespace slotgraph::fuzz {
+
 Shadow::Shadow(CallableSet& set, const Plan& plan, int poison)
     : set_(set), plan_(plan), poison_(poison) {}
 
@@ -44,19 +45,19 @@ void Shadow::poison_dead(const std::vector<std::pair<std::string, Region>>& owne
 }
 
 // The branch's own bytes are its to change; others are not.
-void Shadow::keep(int except) {
-  kept_.clear();
+void Shadow::keep_others(int except) {
+  others_.clear();
   for (auto& [owner, region] : owned(except))
-    kept_.push_back({owner, region, bytes_of(region).clone()});
+    others_.push_back({owner, region, bytes_of(region).clone()});
 }
 
 void Shadow::verify(const std::string& replay) {
-  for (const Kept& kept : kept_) {
+  for (const OwnedBytes& kept : others_) {
     if (at::equal(bytes_of(kept.region), kept.bytes)) continue;
     faults_.push_back(fmt::format("{}: {} bytes at {} of {}", replay, kept.region.bytes,
                                   fmt::ptr(kept.region.begin), kept.owner));
   }
-  kept_.clear();
+  others_.clear();
 }
 
 void Shadow::begin_event(const Event& event) {
@@ -66,19 +67,22 @@ void Shadow::begin_event(const Event& event) {
   event_ = event;
 }
 
-void Shadow::before_forward(int branch) {
+void Shadow::before_forward(const Replay& replay) {
+  const int branch = replay.branch;
   const at::NoGradGuard no_grad;
   poison_dead(owned(-1));
-  keep(branch);
+  keep_others(branch);
 }
 
-void Shadow::after_forward(int branch) {
+void Shadow::after_forward(const Replay& replay, const Tensors&) {
+  const int branch = replay.branch;
   const at::NoGradGuard no_grad;
   verify(fmt::format("forward of branch {}", branch));
   flights_[branch] = set_.ownership(branch).flight;
 }
 
-void Shadow::before_backward(int branch) {
+void Shadow::before_backward(const Replay& replay) {
+  const int branch = replay.branch;
   const at::NoGradGuard no_grad;
   const Slot& slot = plan_.slots[branch];
   begin_event({slot.model_chunk, slot.physical_slot});
@@ -86,11 +90,12 @@ void Shadow::before_backward(int branch) {
   // The gradient of the layer before in this event is this one's incoming gradient, and gives way.
   std::vector<Region> incoming = std::move(newest_);
   newest_.clear();
-  keep(branch);
+  keep_others(branch);
   newest_ = std::move(incoming);
 }
 
-void Shadow::after_backward(int branch) {
+void Shadow::after_backward(const Replay& replay, const Tensors&) {
+  const int branch = replay.branch;
   const at::NoGradGuard no_grad;
   verify(fmt::format("backward of branch {}", branch));
   flights_.erase(branch);
@@ -102,6 +107,13 @@ void Shadow::end_step() {
   newest_.clear();
   previous_.clear();
   event_.reset();
+}
+
+std::vector<Finding> Shadow::findings(const std::string& execution) const {
+  std::vector<Finding> findings;
+  for (const std::string& fault : faults_)
+    findings.push_back({"shadow", execution, fault, "bytes that another frame owns have changed"});
+  return findings;
 }
 
 }  // namespace slotgraph::fuzz

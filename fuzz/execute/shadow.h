@@ -1,4 +1,4 @@
-// Shadow memory (runtime.md O4): what a replay may neither read nor write.
+// Shadow memory: what a replay may neither read nor write.
 #ifndef FUZZ_EXECUTE_SHADOW_H_
 #define FUZZ_EXECUTE_SHADOW_H_
 
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/graph/graph_callables.h"
+#include "fuzz/execute/replay_watcher.h"
 
 namespace slotgraph::fuzz {
 
@@ -16,26 +17,24 @@ namespace slotgraph::fuzz {
 // until the end of the rank's next backward event. Before each replay every other byte is poisoned,
 // in stream order: whoever reads it shows it. After it the bytes of all others must be what they
 // were.
-class Shadow {
+class Shadow final : public ReplayWatcher {
  public:
   Shadow(CallableSet& set, const Plan& plan, int poison);
 
-  void before_forward(int branch);
-  void after_forward(int branch);
-  void before_backward(int branch);
-  void after_backward(int branch);
-  // A frame ends without backward.
-  void release(int branch) { flights_.erase(branch); }
-  // A backward event of a chunk without layers.
-  void empty_backward(int chunk, int physical_slot) { begin_event({chunk, physical_slot}); }
-  void end_step();
-
-  // Where bytes of others changed.
-  const std::vector<std::string>& faults() const { return faults_; }
+  void before_forward(const Replay& replay) override;
+  void after_forward(const Replay& replay, const Tensors& outputs) override;
+  void before_backward(const Replay& replay) override;
+  void after_backward(const Replay& replay, const Tensors& gradients) override;
+  void release(const Replay& replay) override { flights_.erase(replay.branch); }
+  void empty_backward(int chunk, int physical_slot) override {
+    begin_event({chunk, physical_slot});
+  }
+  void end_step() override;
+  std::vector<Finding> findings(const std::string& execution) const override;
 
  private:
   using Event = std::pair<int, int>;  // chunk, physical slot of a backward
-  struct Kept {
+  struct OwnedBytes {
     std::string owner;
     Region region;
     at::Tensor bytes;
@@ -43,7 +42,7 @@ class Shadow {
   void begin_event(const Event& event);
   std::vector<std::pair<std::string, Region>> owned(int except) const;
   void poison_dead(const std::vector<std::pair<std::string, Region>>& owned) const;
-  void keep(int except);
+  void keep_others(int except);
   void verify(const std::string& replay);
 
   CallableSet& set_;
@@ -53,8 +52,8 @@ class Shadow {
   std::optional<Event> event_;                  // the newest backward event
   std::vector<Region> newest_;                  // its gradient, and that of the event before
   std::vector<Region> previous_;
-  std::vector<Kept> kept_;
-  std::vector<std::string> faults_;
+  std::vector<OwnedBytes> others_;
+  std::vector<std::string> faults_;  // where bytes of others changed
 };
 
 }  // namespace slotgraph::fuzz

@@ -30,7 +30,9 @@ bool contains(const std::string& text, const std::string& part) {
 // The note of an ELF file that the linker made of its contents; empty: it has none.
 std::string build_id_in(std::span<const char> notes) {
   constexpr std::size_t alignment = 4;
-  const auto padded = [](std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; };
+  const auto padded = [](std::size_t bytes) {
+    return (bytes + alignment - 1) / alignment * alignment;
+  };
   while (notes.size() >= sizeof(ElfW(Nhdr))) {
     ElfW(Nhdr) head;
     std::memcpy(&head, notes.data(), sizeof head);
@@ -76,17 +78,19 @@ FatalTable FatalTable::read(const std::string& path) {
     const auto found = here.find(library.field("name").text());
     const JsonReader expected = library.field("build_id");
     if (found == here.end() || found->second == expected.text()) continue;
-    throw Error(Error::kInternal,
-                {"F04", expected.path(), found->first + " of build " + found->second,
-                 "build " + expected.text(),
-                 "the offsets are those of another build: take the pinned wheel, or find them again "
-                 "(`--points cudaGetDevice` reports each new one with its stack) and set the id"});
+    throw Error(
+        Error::kInternal,
+        {"F04", expected.path(), found->first + " of build " + found->second,
+         "build " + expected.text(),
+         "the offsets are those of another build: take the pinned wheel, or find them again "
+         "(`--points cudaGetDevice` reports each new one with its stack) and set the id"});
   }
   FatalTable table;
   for (const JsonReader& row : reader.field("points").elements()) {
     const std::string symbol = row.field("symbol").text();
-    const std::string frame =
-        row.has("library") ? row.field("library").text() + "+" + row.field("offset").text() : symbol;
+    const std::string frame = row.has("library")
+                                  ? row.field("library").text() + "+" + row.field("offset").text()
+                                  : symbol;
     table.rows_.push_back({row.field("call").text(), frame});
   }
   return table;

@@ -12,9 +12,9 @@ namespace slotgraph::fuzz {
 // throw. Rows of fatal_points.json.
 class FatalTable {
  public:
-  // Rows of code without a symbol name an offset in a library, which is true of one build of it: they
-  // count if the library of this process has the build id that the file gives. Throws Error: J..,
-  // F04 a library of this process has another build id.
+  // Rows of code without a symbol name an offset in a library, which is true of one build of it:
+  // they count if the library of this process has the build id that the file gives. Throws Error:
+  // J.., F04 a library of this process has another build id.
   static FatalTable read(const std::string& path);
   // The row for a failure of the call at the top of the stack under one of the functions below, by
   // its function; empty: none.

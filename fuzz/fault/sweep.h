@@ -1,5 +1,5 @@
-// A sweep: trials with a failure at the 1st, 2nd, ... fault point, until one in which nothing fires.
-// How a trial is run, here or in another process, is the caller's.
+// A sweep: trials with a failure at the 1st, 2nd, ... fault point, until one in which nothing
+// fires. How a trial is run, here or in another process, is the caller's.
 #ifndef FUZZ_FAULT_SWEEP_H_
 #define FUZZ_FAULT_SWEEP_H_
 

@@ -49,7 +49,8 @@ std::string wrong_end(const Trial& trial, const Injector& injector) {
   }
   // A call may be tried again; a step that throws once must end the operation.
   const bool step = !trace::find_call(trial.injection.point.name);
-  const bool hidden = trial.fired > 0 && step && trial.injection.second == 0 && !injector.loses_device();
+  const bool hidden =
+      trial.fired > 0 && step && trial.injection.second == 0 && !injector.loses_device();
   return hidden ? "error: the failure of a step was swallowed" : "";
 }
 

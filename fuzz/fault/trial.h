@@ -1,5 +1,5 @@
-// One trial: an operation is run with a failure injected, and every contract is checked after it. The
-// shape is that of Abseil's exception-safety tester.
+// One trial: an operation is run with a failure injected, and every contract is checked after it.
+// The shape is that of Abseil's exception-safety tester.
 #ifndef FUZZ_FAULT_TRIAL_H_
 #define FUZZ_FAULT_TRIAL_H_
 

@@ -1,6 +1,4 @@
 // Trials and sweeps on small operations of the real allocator.
-#include "fuzz/fault/sweep.h"
-
 #include <ATen/ops/empty.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <gtest/gtest.h>
@@ -8,6 +6,7 @@
 #include "core/device/device.h"
 #include "core/error.h"
 #include "fuzz/fault/state.h"
+#include "fuzz/fault/sweep.h"
 
 namespace slotgraph::fuzz {
 namespace {
@@ -67,7 +66,8 @@ TEST_F(SweepTest, EndsWithTheFirstRunInWhichNothingFires) {
 }
 
 TEST_F(SweepTest, APersistentFailureOutlastsTheSecondAttempt) {
-  const std::vector<Trial> trials = run_sweep(three_segments(), {{kMalloc, 1, Fault::kPersistent, 0}});
+  const std::vector<Trial> trials =
+      run_sweep(three_segments(), {{kMalloc, 1, Fault::kPersistent, 0}});
   EXPECT_EQ(errors_of(trials), (std::vector<std::string>{"CUDA out of memory", "CUDA out of memory",
                                                          "CUDA out of memory", ""}));
   EXPECT_EQ(trials[0].fired, 2);
@@ -75,7 +75,8 @@ TEST_F(SweepTest, APersistentFailureOutlastsTheSecondAttempt) {
 }
 
 TEST_F(SweepTest, StepsThrow) {
-  const std::vector<Trial> trials = run_sweep(three_segments(), {{{"staging", "warm_up"}, 1, Fault::kOnce, 0}});
+  const std::vector<Trial> trials =
+      run_sweep(three_segments(), {{{"staging", "warm_up"}, 1, Fault::kOnce, 0}});
   ASSERT_EQ(trials.size(), 4u);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(trials[i].error, "injected at step staging");
   expect_all_hold(trials);

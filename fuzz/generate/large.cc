@@ -59,7 +59,8 @@ Case shape_case(const Sources& sources, std::uint64_t campaign_seed, std::uint64
   value.addresses = draw.one_of<std::string>({"ascending", "descending", "seeded"});
   // Besides placement one other slot mode, or none.
   const std::vector<Mode> slots = slot_modes();
-  if (shape % slots.size() + 1 < slots.size()) value.modes.push_back(slots[shape % slots.size() + 1]);
+  if (shape % slots.size() + 1 < slots.size())
+    value.modes.push_back(slots[shape % slots.size() + 1]);
   value.partial_backward = draw.chance(4);
   return value;
 }

@@ -64,7 +64,8 @@ class Pool {
   using Take =
       std::function<After(std::size_t worker, const Request& given, const Outcome<Reply>& outcome)>;
   // As Workers::run.
-  void run(const Next& next, const Take& take, const std::function<void()>& round = [] {}) {
+  void run(
+      const Next& next, const Take& take, const std::function<void()>& round = [] {}) {
     workers_.run(
         [&](std::size_t worker) -> std::optional<nlohmann::json> {
           given_[worker] = next(worker);
@@ -88,8 +89,8 @@ class Pool {
 // What a worker tells before its answer.
 void tell(const nlohmann::json& note);
 
-// The worker's side: answers every request on standard input, until its end. `answer` takes a Request
-// and returns a Reply, or throws, which ends the process.
+// The worker's side: answers every request on standard input, until its end. `answer` takes a
+// Request and returns a Reply, or throws, which ends the process.
 template <typename Request, typename Answer>
 void serve(const Answer& answer) {
   for (std::string line; std::getline(std::cin, line);) {

@@ -11,7 +11,6 @@
 #include <filesystem>
 #include <system_error>
 
-
 namespace slotgraph::fuzz {
 namespace {
 

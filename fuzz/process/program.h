@@ -6,8 +6,8 @@
 
 namespace slotgraph::fuzz {
 
-// The first thing in main: starts the program again without address randomisation if that is on (one
-// warning where it cannot be switched off), and lets no child that dies end it.
+// The first thing in main: starts the program again without address randomisation if that is on
+// (one warning where it cannot be switched off), and lets no child that dies end it.
 void prepare_process(char** argv);
 
 // Plans and schedules lie beside the program, where Bazel puts them; `bazel run` starts it there

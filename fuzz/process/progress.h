@@ -13,8 +13,8 @@ class Progress {
   Progress();
 
   double seconds() const;  // since it was made; above 0
-  // Shows the line, and asks for it, at most twice a second on a terminal, where it replaces the one
-  // before, and every ten seconds elsewhere.
+  // Shows the line, and asks for it, at most twice a second on a terminal, where it replaces the
+  // one before, and every ten seconds elsewhere.
   void show(const std::function<std::string()>& line);
   // Before anything else is printed.
   void clear() const;

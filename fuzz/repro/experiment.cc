@@ -62,8 +62,8 @@ nlohmann::json to_json(const Observation& observation) {
 }
 
 Observation observation_from_json(const JsonReader& reader) {
-  Observation observation{verdict_from_json(reader.field("verdict")),
-                          reader.field("signature").text(), {}};
+  Observation observation{
+      verdict_from_json(reader.field("verdict")), reader.field("signature").text(), {}};
   for (const JsonReader& finding : reader.field("findings").elements())
     observation.findings.push_back(finding.text());
   return observation;
@@ -85,8 +85,8 @@ Observation observation_of(Mode mode, const Injection& injection,
   const std::string& first = findings.front();
   // How a process ended is its kind; of a contract the name is.
   const std::string kind = first.starts_with("process: ") ? first : until(first, ":");
-  return {Verdict::kViolated, fmt::format("{}, {}, {}", kind, to_string(mode), to_string(injection.point)),
-          findings};
+  return {Verdict::kViolated,
+          fmt::format("{}, {}, {}", kind, to_string(mode), to_string(injection.point)), findings};
 }
 
 Observation observe(const Experiment& experiment,

@@ -10,9 +10,9 @@
 #include "core/error.h"
 #include "core/exit_code.h"
 #include "core/files.h"
+#include "fuzz/fault/state.h"
 #include "fuzz/process/program.h"
 #include "fuzz/repro/version.h"
-#include "fuzz/fault/state.h"
 
 namespace slotgraph::fuzz {
 namespace {
@@ -110,11 +110,14 @@ Reproducer read_reproducer(const std::string& folder) {
   const JsonReader reader(manifest, path);
   const std::int64_t schema = reader.field("schema").integer();
   if (schema != kReproducerSchema) {
-    throw Error(Error::kInput, {"F01", path + "/schema", fmt::to_string(schema), fmt::to_string(kReproducerSchema),
+    throw Error(Error::kInput,
+                {"F01", path + "/schema", fmt::to_string(schema), fmt::to_string(kReproducerSchema),
                  "use the version of slotgraph that wrote the folder"});
   }
   if (const std::string version = reader.field("slotgraph").text(); version != kVersion) {
-    throw Error(Error::kInput, {"F06", path + "/slotgraph", "version " + version,
+    throw Error(
+        Error::kInput,
+        {"F06", path + "/slotgraph", "version " + version,
          std::string("version ") + kVersion + ", which is this one",
          "check out the sources of that version to see the failure again; to ask whether this "
          "version has it, set the field to this version"});
@@ -124,7 +127,8 @@ Reproducer read_reproducer(const std::string& folder) {
   Experiment experiment = experiment_from_json(JsonReader(json, folder + "/experiment.json"));
   const std::string expected = reader.field("case_digest").text();
   if (const std::string found = digest(experiment.value); found != expected) {
-    throw Error(Error::kInput, {"F07", folder + "/experiment.json", "a case with digest " + found,
+    throw Error(Error::kInput,
+                {"F07", folder + "/experiment.json", "a case with digest " + found,
                  "the one that the manifest names, " + expected,
                  "undo what was changed by hand, or run the changed case by `--case`"});
   }

@@ -2,9 +2,10 @@
 //
 //   experiment.json            what to run
 //   manifest.json              versions, device, seed, signature, findings with digests, verdict
-//   events.log                 the newest 65,536 runtime calls up to the injected failure, or of the
-//                              whole run
-//   allocator.txt              the allocator's segments and blocks after the run, if it came to an end
+//   events.log                 the newest 65,536 runtime calls up to the injected failure, or of
+//                              the whole run
+//   allocator.txt              the allocator's segments and blocks after the run, if it came to
+//                              an end
 //   reproducer_test.cc, BUILD  a GoogleTest that fails as long as the failure is there
 //   repro.sh                   the one command
 #ifndef FUZZ_REPRO_REPRODUCER_H_
@@ -39,8 +40,8 @@ void write_reproducer(const std::string& folder, const Reproducer& reproducer);
 // Throws Error: J.., F01 a folder of another schema, F06 one that another version wrote.
 Reproducer read_reproducer(const std::string& folder);
 
-// Children that run experiments (`program` is the program `repro`): these may end them. A run without
-// end, and one whose fault point is not reached, is unknown.
+// Children that run experiments (`program` is the program `repro`): these may end them. A run
+// without end, and one whose fault point is not reached, is unknown.
 class Observers {
  public:
   explicit Observers(const std::string& program, int count = 1);

@@ -65,6 +65,15 @@ TEST(Reproducer, OtherVersionsAndBrokenFilesAreRefused) {
   EXPECT_TRUE(refusal([&] { (void)read_reproducer(folder); }).starts_with("[J02]"));
 }
 
+TEST(Observation, EveryVerdictReadsBack) {
+  for (const Verdict verdict : kVerdicts) {
+    const nlohmann::json json = to_json(Observation{verdict, "signature", {"finding"}});
+    const Observation again = observation_from_json(JsonReader(json, "x"));
+    EXPECT_EQ(again.verdict, verdict);
+    EXPECT_EQ(to_json(again), json);
+  }
+}
+
 TEST(Experiment, AModeIsAskedForWithAnInjectionOnly) {
   nlohmann::json json = to_json(read_reproducer(kFolder).experiment);
   json["mode"] = "fast";

@@ -10,8 +10,8 @@
 #include "core/graph/graph_callables.h"
 #include "core/graph/state/process_state.h"
 #include "core/models/block.h"
-#include "fuzz/generate/generate.h"
 #include "fuzz/fault/scenario.h"
+#include "fuzz/generate/generate.h"
 
 namespace slotgraph::fuzz {
 namespace {

@@ -7,8 +7,8 @@
 #include "core/exit_code.h"
 #include "core/models/blocks.h"
 #include "core/program.h"
-#include "fuzz/process/program.h"
 #include "fuzz/fault/injector.h"
+#include "fuzz/process/program.h"
 #include "fuzz/sweep/options.h"
 #include "fuzz/sweep/runner.h"
 #include "fuzz/sweep/worker.h"
@@ -26,8 +26,8 @@ void leave_out_modes(const Case& value, SweepOptions& options) {
     }
   }
   if (!options.modes.empty()) return;
-  throw Error(Error::kInput, {"F02", "--mode", "modes that copy only",
-                              "placement or native for this case", ""});
+  throw Error(Error::kInput,
+              {"F02", "--mode", "modes that copy only", "placement or native for this case", ""});
 }
 
 int run(int argc, char** argv) {

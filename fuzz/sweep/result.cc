@@ -5,7 +5,6 @@
 #include <array>
 #include <set>
 
-
 namespace slotgraph::fuzz {
 namespace {
 
@@ -14,7 +13,9 @@ constexpr std::array kOutcomeNames = {"not_reached", "recovered", "absorbed", "u
 
 }  // namespace
 
-std::string to_string(TrialOutcome outcome) { return kOutcomeNames[static_cast<std::size_t>(outcome)]; }
+std::string to_string(TrialOutcome outcome) {
+  return kOutcomeNames[static_cast<std::size_t>(outcome)];
+}
 
 nlohmann::json to_json(const Result& result) {
   nlohmann::json json{{"mode", to_string(result.mode)},
@@ -23,14 +24,14 @@ nlohmann::json to_json(const Result& result) {
                       {"verdict", to_string(result.verdict)},
                       {"error", result.error},
                       {"findings", result.findings}};
-  const bool worth = result.verdict != Verdict::kHolds || result.outcome == TrialOutcome::kUpstreamFatal;
+  const bool worth =
+      result.verdict != Verdict::kHolds || result.outcome == TrialOutcome::kUpstreamFatal;
   if (worth) json["stack"] = result.stack;
   if (!result.folder.empty()) json["folder"] = result.folder;
   return json;
 }
 
-Result judge_end(Mode mode, const Injection& injection, const End& end,
-                 const FatalTable& table) {
+Result judge_end(Mode mode, const Injection& injection, const End& end, const FatalTable& table) {
   Result result;
   result.mode = mode;
   result.injection = injection;

@@ -42,8 +42,7 @@ nlohmann::json to_json(const Result& result);
 
 // Holds if libtorch ended it where the table says so, if the runtime did because a second failure
 // kept it from undoing a first one, or if the device was lost.
-Result judge_end(Mode mode, const Injection& injection, const End& end,
-                 const FatalTable& table);
+Result judge_end(Mode mode, const Injection& injection, const End& end, const FatalTable& table);
 
 // What came out of all trials.
 struct SweepSummary {

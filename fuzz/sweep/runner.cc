@@ -119,14 +119,14 @@ class Runner {
     // Without a run that holds nothing can be said of failures.
     stop();
     const Child::Answer& answer = outcome.answer;
-    failed_ = answer.timed_out   ? kUnknown
+    failed_ = answer.timed_out ? kUnknown
               : !outcome.reply ? static_cast<ExitCode>(answer.code)
-                                 : kViolated;
+                               : kViolated;
     fmt::print(stderr, "sweep: the case does not run without failures in mode {}:\n{}\n",
                to_string(mode),
-               answer.timed_out   ? "no answer"
+               answer.timed_out ? "no answer"
                : !outcome.reply ? answer.errors
-                                  : fmt::format("{}", fmt::join(outcome.reply->findings, "\n")));
+                                : fmt::format("{}", fmt::join(outcome.reply->findings, "\n")));
   }
 
   Result result_of(const TrialRequest& given, const Outcome<TrialReply>& outcome) const {
@@ -135,8 +135,7 @@ class Runner {
     for (const nlohmann::json& note : answer.notes)
       if (note.is_array()) end.stack = note.get<std::vector<std::string>>();
     const Injection& injection = *given.injection;
-    if (!outcome.reply && !answer.timed_out)
-      return judge_end(given.mode, injection, end, table_);
+    if (!outcome.reply && !answer.timed_out) return judge_end(given.mode, injection, end, table_);
     Result result;  // hung
     result.mode = given.mode;
     result.injection = injection;
@@ -175,8 +174,7 @@ class Runner {
         for (std::uint64_t i = 1; i <= calls; ++i) numbers.insert(i);
       summary_.rows[to_string(mode)][point] = {reached.classes.size(), calls, 0, {}, 0};
       for (const std::uint64_t number : numbers) all.push_back({point, number, options_.fault, 0});
-      if (!options_.pair)
-        sweep.add({point, calls + 1, options_.fault, 0}, Step::Next::kBeyond);
+      if (!options_.pair) sweep.add({point, calls + 1, options_.fault, 0}, Step::Next::kBeyond);
     }
     const std::size_t most =
         options_.sample == 0 ? all.size() : static_cast<std::size_t>(options_.sample);

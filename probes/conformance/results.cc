@@ -27,7 +27,8 @@ std::string read_text(const std::string& path) {
   std::stringstream text;
   text << file.rdbuf();
   if (!file)
-    throw Error(Error::kInput, {"J01", path, fmt::format("an unreadable file ({})", std::strerror(errno)),
+    throw Error(Error::kInput,
+                {"J01", path, fmt::format("an unreadable file ({})", std::strerror(errno)),
                  "a file of an earlier run", "make the folder with --out"});
   return text.str();
 }
@@ -54,7 +55,8 @@ std::vector<std::string> read_logs(const std::string& path) {
 void require_same(const JsonReader& summary, const char* field, std::uint64_t expected) {
   const std::uint64_t found = summary.field(field).unsigned_integer();
   if (found == expected) return;
-  throw Error(Error::kInput, {"F07", summary.path() + "/" + field, fmt::to_string(found), fmt::to_string(expected),
+  throw Error(Error::kInput,
+              {"F07", summary.path() + "/" + field, fmt::to_string(found), fmt::to_string(expected),
                fmt::format("compare with --{} {}", field, found)});
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/device/device.h"
+#include "core/memory/allocator_config.h"
 #include "probes/conformance/state.h"
 
 namespace slotgraph::conformance {
@@ -92,7 +93,7 @@ void Subject::configure(const Settings& settings) {
                            : fmt::format("{} MiB", settings.max_split_mib),
                        settings.divisions, settings.garbage_threshold);
   if (!may_configure(settings)) return skip();
-  c10::CachingAllocator::setAllocatorSettings(fmt::format(
+  set_allocator_config(fmt::format(
       "max_split_size_mb:{},roundup_power2_divisions:{},garbage_collection_threshold:{}",
       settings.max_split_mib, settings.divisions, settings.garbage_threshold));
   max_split_bytes_ = settings.max_split_mib * kMiB;

@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <iostream>
-#include <string>
+#include <cstdlib>
 
 #include "core/device/device.h"
 #include "core/digest.h"
-#include "core/error.h"
 #include "core/exit_code.h"
+#include "fuzz/process/pool.h"
 #include "fuzz/process/program.h"
 #include "probes/conformance/run.h"
 
@@ -23,16 +22,9 @@ void add(Counts& to, const Counts& counts) {
 
 int run_worker(const Options& options) {
   fuzz::die_with_parent();
-  try {
-    device::initialise();
-  } catch (const Error& error) {
-    if (error.rule() != "D02") throw;
-    fmt::print(stderr, "{}\n", error.what());
-    return kUnknown;
-  }
+  device::initialise();
   const device::Capabilities device = device::capabilities();
-  for (std::string line; std::getline(std::cin, line);) {
-    const auto request = nlohmann::json::parse(line).get<Request>();
+  fuzz::serve<Request>([&](const Request& request) {
     Reply reply{.device = device.name,
                 .instruction_set = device.instruction_set,
                 .results = {},
@@ -44,7 +36,7 @@ int run_worker(const Options& options) {
       if (outcome.left_bytes != 0) {
         fmt::print(stderr, "{}after program {} ({})\n", outcome.log, i,
                    name_of(kPolicies.at(request.policy)));
-        return kViolated;
+        std::exit(kViolated);
       }
       reply.results.push_back({.operations = outcome.operations,
                                .events = outcome.events,
@@ -54,9 +46,8 @@ int run_worker(const Options& options) {
       add(reply.kinds, outcome.kinds);
       add(reply.situations, outcome.situations);
     }
-    fmt::print("{}\n", nlohmann::json(reply).dump());
-    std::fflush(stdout);
-  }
+    return reply;
+  });
   return kHolds;
 }
 

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "core/device/device.h"
+#include "core/memory/allocator_config.h"
 #include "core/memory/forwarding_allocator.h"
 #include "properties/allocator/real.h"
 
@@ -354,12 +355,12 @@ TEST_F(PublicBugs, ACustomPoolHasNoExpandableSegments) {
   for (const bool expandable : {true, false}) {
     Real real;
     CustomPool pool(expandable ? 1001 : 1002);
-    c10::CachingAllocator::setAllocatorSettings(expandable ? "expandable_segments:True"
+    set_allocator_config(expandable ? "expandable_segments:True"
                                                            : "expandable_segments:False");
     pool.enter();
     at::DataPtr block = caching::get()->allocate(3 * kMiB);
     pool.leave();
-    c10::CachingAllocator::setAllocatorSettings("expandable_segments:False");
+    set_allocator_config("expandable_segments:False");
     int found = 0;
     for (const auto& segment : caching::get()->snapshot({0, 0}, false).segments) {
       if (segment.owner_private_pool_id != pool.id) continue;

@@ -9,6 +9,7 @@
 
 #include "core/device/device.h"
 #include "core/emulation/control.h"
+#include "core/memory/allocator_config.h"
 
 namespace slotgraph::allocator {
 namespace {
@@ -246,7 +247,7 @@ Reply Real::fail_next_segment(bool out_of_memory) {
 
 Reply Real::configure(const Settings& settings) {
   return attempt([&] {
-    c10::CachingAllocator::setAllocatorSettings(fmt::format(
+    set_allocator_config(fmt::format(
         "max_split_size_mb:{},roundup_power2_divisions:{},garbage_collection_threshold:{}",
         settings.max_split_bytes / kMiB, settings.divisions, settings.garbage_threshold));
     return Reply{};

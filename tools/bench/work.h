@@ -31,7 +31,6 @@ struct Work {
   std::string name() const;
 };
 
-
 // A set of callables over a model. Parameter gradients are lent, unless they are cloned.
 class Station {
  public:

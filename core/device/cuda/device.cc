@@ -39,7 +39,8 @@ void require_device() {
   int runtime = 0;
   (void)cudaDriverGetVersion(&driver);
   (void)cudaRuntimeGetVersion(&runtime);
-  throw Error(Error::kNoDevice, {.rule = "D02",
+  throw Error(Error::kNoDevice,
+              {.rule = "D02",
                .where = "CUDA device",
                .found = fmt::format("{} devices ({}), driver for CUDA {}.{}", count,
                                     cudaGetErrorString(error), driver / 1000, driver % 1000 / 10),

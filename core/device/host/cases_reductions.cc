@@ -55,10 +55,14 @@ std::vector<OperatorCase> totals() {
        [](In in) {
          return Out{at::any(in.x), at::any(in.x, 0)};
        }},
-      {"var.correction", kFloating, [](In in) { return Out{at::var(in.x, at::IntArrayRef{1}, kCorrection)}; }},
-      {"std.correction", kFloating, [](In in) { return Out{at::std(in.x, at::IntArrayRef{0}, kCorrection)}; }},
-      {"var_mean.correction", kFloating, [](In in) { return list(at::var_mean(in.x, at::IntArrayRef{1}, kCorrection)); }},
-      {"std_mean.correction", kPrecise, [](In in) { return list(at::std_mean(in.x, at::IntArrayRef{1}, kCorrection)); }},
+      {"var.correction", kFloating,
+       [](In in) { return Out{at::var(in.x, at::IntArrayRef{1}, kCorrection)}; }},
+      {"std.correction", kFloating,
+       [](In in) { return Out{at::std(in.x, at::IntArrayRef{0}, kCorrection)}; }},
+      {"var_mean.correction", kFloating,
+       [](In in) { return list(at::var_mean(in.x, at::IntArrayRef{1}, kCorrection)); }},
+      {"std_mean.correction", kPrecise,
+       [](In in) { return list(at::std_mean(in.x, at::IntArrayRef{1}, kCorrection)); }},
       {"norm.ScalarOpt_dim", kFloating,
        [](In in) {
          return Out{at::norm(in.x, 2, {1}), at::norm(in.x, 1, {0})};

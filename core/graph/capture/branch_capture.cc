@@ -15,7 +15,8 @@ namespace {
 
 [[noreturn]] void refuse(const char* rule, const std::string& where, std::string found,
                          std::string expected = "the same as in warm-up") {
-  throw Error(Error::kContract, {rule, where, std::move(found), std::move(expected),
+  throw Error(Error::kContract,
+              {rule, where, std::move(found), std::move(expected),
                "a graph holds one run: nothing may depend on data or on earlier calls"});
 }
 
@@ -120,8 +121,7 @@ OpenBranch capture_forward(const BranchSource& source, const Tensors& inputs,
       SavedTensors saved(source, memory.copies.saved, observer, open);
       std::optional<SavedTensorScope> hooks;
       const bool copied = source.profile.kind == FrameKind::kCopied;
-      if (copied)
-        hooks.emplace([&](const at::Tensor& tensor) { return saved.pack(tensor); });
+      if (copied) hooks.emplace([&](const at::Tensor& tensor) { return saved.pack(tensor); });
       outputs = source.module.forward(arguments.positional, arguments.named);
       if (copied) saved.finish();
     }
@@ -138,8 +138,8 @@ OpenBranch capture_forward(const BranchSource& source, const Tensors& inputs,
   });
   for (std::size_t i = 0; i < versions.size(); ++i) {
     if (open.inputs[i]._version() == versions[i]) continue;
-    throw Error(Error::kContract, {"PS01", source.where, "a write to an input", "inputs that forward only reads",
-                 "write to a clone"});
+    throw Error(Error::kContract, {"PS01", source.where, "a write to an input",
+                                   "inputs that forward only reads", "write to a clone"});
   }
   open.branch.forward = std::move(captured.graph);
   open.forward_recording = std::move(captured.recording);

@@ -17,8 +17,8 @@ namespace slotgraph {
 struct OpenBranch {
   // Graphs, module, inputs, parameters and `differentiable`; the rest is empty.
   CapturedBranch branch;
-  Tensors inputs;         // leaves over the static inputs
-  Tensors outputs;        // with their autograd graph
+  Tensors inputs;   // leaves over the static inputs
+  Tensors outputs;  // with their autograd graph
   std::shared_ptr<const Recording> forward_recording;
   std::shared_ptr<const Recording> backward_recording;
   std::size_t copied_bytes = 0;  // by its graphs
@@ -33,8 +33,8 @@ struct OpenBranch {
 };
 
 // Where a branch's tensors are copied to while it is captured: a tensor over each place, undefined
-// where the tensor stays where it is. A list may be empty: nothing of its kind is copied. Outputs of
-// one storage share a storage here too.
+// where the tensor stays where it is. A list may be empty: nothing of its kind is copied. Outputs
+// of one storage share a storage here too.
 struct CopyTargets {
   Tensors saved;
   Tensors outputs;
@@ -56,10 +56,10 @@ struct BranchSource {
   std::string where;             // for errors
 };
 
-// `inputs`: over the static places, with the sample's gradient wishes. Throws Error: K01 the forward
-// saves more or fewer tensors than in warm-up, K02 one of another signature, or that aliases
-// otherwise, K03 an external one of another storage, W06 and K04 other outputs; PS01 a write to an
-// input.
+// `inputs`: over the static places, with the sample's gradient wishes. Throws Error: K01 the
+// forward saves more or fewer tensors than in warm-up, K02 one of another signature, or that
+// aliases otherwise, K03 an external one of another storage, W06 and K04 other outputs; PS01 a
+// write to an input.
 OpenBranch capture_forward(const BranchSource& source, const Tensors& inputs,
                            const CaptureSite& site, CaptureMemory memory);
 

@@ -8,7 +8,6 @@
 #include <set>
 
 #include "core/error.h"
-
 #include "core/graph/plain_tensor.h"
 #include "core/graph/state/allocator_settings.h"
 #include "core/order/branch_order.h"
@@ -20,7 +19,8 @@ namespace {
 void require(bool holds, const char* rule, std::string where, std::string found,
              std::string expected, std::string advice) {
   if (!holds)
-    throw Error(Error::kContract, {rule, std::move(where), std::move(found), std::move(expected), std::move(advice)});
+    throw Error(Error::kContract,
+                {rule, std::move(where), std::move(found), std::move(expected), std::move(advice)});
 }
 
 void note(std::optional<std::string>& first, std::string where) {
@@ -75,9 +75,8 @@ CaptureCall capture_call(const CaptureRequest& request) {
   call.samples = static_cast<int>(request.samples.size());
   call.slots.emplace();
   for (const Slot& slot : plan.slots) {
-    call.slots->push_back({slot.colour, slot.physical_slot, slot.io_branch_id,
-                           slot.model_chunk, slot.layer, slot.module,
-                           slot.gradient_colour});
+    call.slots->push_back({slot.colour, slot.physical_slot, slot.io_branch_id, slot.model_chunk,
+                           slot.layer, slot.module, slot.gradient_colour});
   }
   call.warm_up_iterations = request.options.warm_up_iterations;
   call.autocast_caches_weights =

@@ -6,7 +6,8 @@
 
 namespace slotgraph {
 
-// Throws Error: what check(CaptureCall), core/plan and core/layout say of a request, and W07 to W10.
+// Throws Error: what check(CaptureCall), core/plan and core/layout say of a request, and W07 to
+// W10.
 void check_request(const CaptureRequest& request);
 
 }  // namespace slotgraph

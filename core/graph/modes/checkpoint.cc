@@ -17,9 +17,9 @@ class CheckpointCapture {
   // With one variant there is nothing to set back, and no checkpoint is taken around a backward.
   CheckpointCapture(const CaptureRequest& request, const std::vector<BranchProfile>& profiles)
       : request_(request),
-        capture_(request, profiles,
-                 request.plan.variants() > 1 ? LeakCheck::kByTheCaller
-                                             : LeakCheck::kAfterEachCapture) {}
+        capture_(
+            request, profiles,
+            request.plan.variants() > 1 ? LeakCheck::kByTheCaller : LeakCheck::kAfterEachCapture) {}
 
   std::unique_ptr<CallableSet> run() {
     for (const OrderEvent& event : events(request_.order)) {

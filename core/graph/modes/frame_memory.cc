@@ -26,8 +26,7 @@ Tensors inputs_over(const std::shared_ptr<Slab>& slab, const Tensors& samples,
     const auto [begin, bytes] = extents[i].storage;
     auto it = storages.find(begin);
     if (it == storages.end() || bytes == 0) {
-      it = storages
-               .insert_or_assign(begin, borrowed_storage(slab->base() + begin, bytes, slab))
+      it = storages.insert_or_assign(begin, borrowed_storage(slab->base() + begin, bytes, slab))
                .first;
     }
     const at::Tensor input = tensor_over(it->second, extents[i].offset, samples[i].sizes(),
@@ -162,9 +161,7 @@ class CopiedFrame final : public FrameMemory {
   void settle_backward(const OpenBranch&, const Tensors&) const override {}
   void end(const OpenBranch&) const override {}
 
-  std::size_t survivor_bytes() const override {
-    return static_cast<std::size_t>(copies().need());
-  }
+  std::size_t survivor_bytes() const override { return static_cast<std::size_t>(copies().need()); }
 
   Ownership ownership() const override {
     Ownership result;
@@ -184,8 +181,7 @@ class CopiedFrame final : public FrameMemory {
     std::vector<InputExtent> extents;
     for (std::size_t i = 0; i < samples.size(); ++i) {
       const auto first = static_cast<std::size_t>(samples[i].storage_offset());
-      extents.push_back(
-          {layout.input_storages[branch.index][i], first * samples[i].itemsize()});
+      extents.push_back({layout.input_storages[branch.index][i], first * samples[i].itemsize()});
     }
     return inputs_over(branch.frame.slab, samples, extents);
   }
@@ -280,8 +276,8 @@ Tensors FrameMemory::incoming() const {
   const std::vector<std::size_t>& offsets = layout_.staging.at(shapes);
   Tensors result;
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    result.push_back(borrowed_tensor(slab()->base() + offsets[i], shapes[i].sizes, shapes[i].strides,
-                                     shapes[i].dtype, slab()));
+    result.push_back(borrowed_tensor(slab()->base() + offsets[i], shapes[i].sizes,
+                                     shapes[i].strides, shapes[i].dtype, slab()));
   }
   return result;
 }

@@ -1,6 +1,6 @@
-// The memory of one branch of a slot graph: where its tensors lie, and what its captures are told so
-// that they lie there. A frame's survivors are born in their places or copied to them: one class for
-// each, chosen once, when a branch is captured.
+// The memory of one branch of a slot graph: where its tensors lie, and what its captures are told
+// so that they lie there. A frame's survivors are born in their places or copied to them: one class
+// for each, chosen once, when a branch is captured.
 #ifndef CORE_GRAPH_MODES_FRAME_MEMORY_H_
 #define CORE_GRAPH_MODES_FRAME_MEMORY_H_
 

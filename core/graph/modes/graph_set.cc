@@ -9,7 +9,8 @@ namespace slotgraph {
 
 void check_branch(int branch, std::size_t branches) {
   if (branch >= 0 && static_cast<std::size_t>(branch) < branches) return;
-  throw Error(Error::kContract, {"P12", fmt::format("branch {}", branch), "no branch of the plan",
+  throw Error(Error::kContract,
+              {"P12", fmt::format("branch {}", branch), "no branch of the plan",
                fmt::format("0 to {}", branches - 1), "capture a plan that has it"});
 }
 

@@ -17,12 +17,17 @@ std::unique_ptr<CallableSet> make_checkpoint(const CaptureRequest& request);
 // In the mode that the request's options name.
 inline std::unique_ptr<CallableSet> make_set(const CaptureRequest& request) {
   switch (request.options.mode) {
-    case Mode::kEager: return make_eager(request);
+    case Mode::kEager:
+      return make_eager(request);
     case Mode::kNative:
-    case Mode::kPerVariant: return make_native(request);
-    case Mode::kPlacement: return make_placement(request);
-    case Mode::kArena: return make_arena(request);
-    case Mode::kCheckpoint: return make_checkpoint(request);
+    case Mode::kPerVariant:
+      return make_native(request);
+    case Mode::kPlacement:
+      return make_placement(request);
+    case Mode::kArena:
+      return make_arena(request);
+    case Mode::kCheckpoint:
+      return make_checkpoint(request);
   }
   return nullptr;
 }

@@ -184,8 +184,7 @@ std::vector<int> SlotCapture::variants_by_survivor_bytes() const {
   const Plan& plan = request_.plan;
   std::vector<std::size_t> bytes(static_cast<std::size_t>(plan.variants()));
   for (int module = 0; module < plan.modules(); ++module)
-    bytes[plan.variant_of_module(module)] +=
-        memory_of(plan.first_branch(module))->survivor_bytes();
+    bytes[plan.variant_of_module(module)] += memory_of(plan.first_branch(module))->survivor_bytes();
   std::vector<int> variants(bytes.size());
   std::iota(variants.begin(), variants.end(), 0);
   std::stable_sort(variants.begin(), variants.end(),
@@ -207,8 +206,8 @@ std::vector<FlightPlan> SlotCapture::flights() const {
     const Slot& slot = request_.plan.slots[i];
     std::optional<int> gradient;
     if (branches_[i].leading_stays) gradient = slot.gradient_colour;
-    result.push_back({slot.colour, request_.plan.frame_of(i), slot.model_chunk, slot.physical_slot,
-                      gradient});
+    result.push_back(
+        {slot.colour, request_.plan.frame_of(i), slot.model_chunk, slot.physical_slot, gradient});
   }
   return result;
 }

@@ -29,9 +29,10 @@ class SlotCapture {
   SlotCapture(const CaptureRequest& request, const std::vector<BranchProfile>& profiles,
               LeakCheck leaks = LeakCheck::kAfterEachCapture);
 
-  // Capture one branch; a backward follows its forward. Throw ProfileMismatch, and Error: K01 to K07
-  // and PS01 (branch_capture.h), PM01, PM02 an output in memory of neither the frame nor its module,
-  // K09 an allocation of a copied frame lives on that no saved-tensor hook saw and no module holds.
+  // Capture one branch; a backward follows its forward. Throw ProfileMismatch, and Error: K01 to
+  // K07 and PS01 (branch_capture.h), PM01, PM02 an output in memory of neither the frame nor its
+  // module, K09 an allocation of a copied frame lives on that no saved-tensor hook saw and no
+  // module holds.
   void forward(int branch);
   void backward(int branch);
 

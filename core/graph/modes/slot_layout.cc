@@ -188,8 +188,8 @@ std::vector<BranchTensors> branch_tensors(const CaptureRequest& request,
     for (const at::Tensor& input : sample.all()) numbers.of(input);
   }
   std::vector<BranchTensors> result;
-  // Storages that only one branch knows keep its own numbers, above all that the call gives: layouts
-  // compare numbers of one branch with each other and with those of the call only.
+  // Storages that only one branch knows keep its own numbers, above all that the call gives:
+  // layouts compare numbers of one branch with each other and with those of the call only.
   constexpr int first_local = 1 << 24;
   for (const int branch : branches) {
     const Slot& slot = plan.slots[branch];

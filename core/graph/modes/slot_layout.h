@@ -32,8 +32,8 @@ struct Extent {
 
 // What the captures of a call are laid out by. All offsets are those of the slab.
 struct SlotLayout {
-  // Placed frames: where the survivors of each layer of one variant are born, and where the gradient
-  // of its leading input is.
+  // Placed frames: where the survivors of each layer of one variant are born, and where the
+  // gradient of its leading input is.
   std::vector<FrameLayout> frames;
   std::vector<FrameLayout> gradients;
   // Copied branches: their layouts, and which of these each branch of the plan has.
@@ -50,8 +50,8 @@ struct SlotLayout {
   std::size_t bytes = 0;  // of the slab
 };
 
-// `profiles`: one for each module (field 5); their kinds, equal for the variants of a layer, say which
-// frames are copied. Nothing is allocated. Throws Error: L02 to L09 as core/layout.
+// `profiles`: one for each module (field 5); their kinds, equal for the variants of a layer, say
+// which frames are copied. Nothing is allocated. Throws Error: L02 to L09 as core/layout.
 SlotLayout lay_out(const CaptureRequest& request, const std::vector<BranchProfile>& profiles);
 
 // Those of the allocations that have a role.

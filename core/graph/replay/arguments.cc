@@ -19,7 +19,8 @@ Tensors arguments_of(const Inputs& inputs, std::size_t positional,
     const auto it = std::find_if(inputs.named.begin(), inputs.named.end(),
                                  [&](const auto& each) { return each.first == name; });
     if (it == inputs.named.end()) {
-      throw Error(Error::kContract, {"P01", where, fmt::format("no input `{}`", name),
+      throw Error(Error::kContract,
+                  {"P01", where, fmt::format("no input `{}`", name),
                    fmt::format("the named inputs of the sample: {}", fmt::join(names, ", ")),
                    "pass all of them"});
     }
@@ -27,10 +28,10 @@ Tensors arguments_of(const Inputs& inputs, std::size_t positional,
   }
   if (inputs.positional.size() != positional || inputs.named.size() != names.size()) {
     throw Error(Error::kContract, {"P05", where,
-                 fmt::format("{} positional and {} named inputs", inputs.positional.size(),
-                             inputs.named.size()),
-                 fmt::format("{} and {}", positional, names.size()),
-                 "pass the inputs of the sample"});
+                                   fmt::format("{} positional and {} named inputs",
+                                               inputs.positional.size(), inputs.named.size()),
+                                   fmt::format("{} and {}", positional, names.size()),
+                                   "pass the inputs of the sample"});
   }
   return result;
 }
@@ -38,7 +39,8 @@ Tensors arguments_of(const Inputs& inputs, std::size_t positional,
 void check_inputs(const Tensors& inputs, const Tensors& places, int branch) {
   const at::Device here(at::kCUDA, c10::cuda::current_device());
   if (!places.empty() && places[0].device() != here) {
-    throw Error(Error::kContract, {"P05", fmt::format("forward of branch {}", branch),
+    throw Error(Error::kContract,
+                {"P05", fmt::format("forward of branch {}", branch),
                  fmt::format("{} as the current device", here.str()), places[0].device().str(),
                  "run a frame on the device of its capture"});
   }
@@ -48,15 +50,16 @@ void check_inputs(const Tensors& inputs, const Tensors& places, int branch) {
         inputs[i].scalar_type() == place.scalar_type() && inputs[i].device() == place.device())
       continue;
     throw Error(Error::kContract, {"P05", fmt::format("forward of branch {}, input {}", branch, i),
-                 not_plain(inputs[i]).value_or(describe(inputs[i])), describe(place),
-                 "pass tensors like the sample"});
+                                   not_plain(inputs[i]).value_or(describe(inputs[i])),
+                                   describe(place), "pass tensors like the sample"});
   }
 }
 
 void check_incoming(const Tensors& gradients, const Tensors& places, int branch) {
   const std::string where = fmt::format("backward of branch {}", branch);
   if (gradients.size() != places.size()) {
-    throw Error(Error::kContract, {"P03", where, fmt::format("{} incoming gradients", gradients.size()),
+    throw Error(Error::kContract,
+                {"P03", where, fmt::format("{} incoming gradients", gradients.size()),
                  fmt::to_string(places.size()), "pass one for each differentiable output"});
   }
   for (std::size_t i = 0; i < gradients.size(); ++i) {
@@ -64,7 +67,8 @@ void check_incoming(const Tensors& gradients, const Tensors& places, int branch)
                       (!not_plain(gradients[i]) && gradients[i].sizes() == places[i].sizes() &&
                        gradients[i].device() == places[i].device());
     if (fits) continue;
-    throw Error(Error::kContract, {"P03", fmt::format("{}, incoming gradient {}", where, i), describe(gradients[i]),
+    throw Error(Error::kContract,
+                {"P03", fmt::format("{}, incoming gradient {}", where, i), describe(gradients[i]),
                  describe(places[i]), "pass gradients like the outputs"});
   }
 }

@@ -10,11 +10,11 @@ std::uint64_t FlightControl::enter(int branch) {
   const FlightPlan& plan = branches_[branch];
   const auto refuse = [&](const char* what, int other) {
     throw Error(Error::kContract, {"P06",
-                 fmt::format("forward of branch {} (chunk {}, slot {})", branch, plan.chunk,
-                             plan.physical_slot),
-                 fmt::format("branch {} of the same {} in flight", other, what),
-                 "nothing in flight there",
-                 "run its backward first, drop its outputs, or call release()"});
+                                   fmt::format("forward of branch {} (chunk {}, slot {})", branch,
+                                               plan.chunk, plan.physical_slot),
+                                   fmt::format("branch {} of the same {} in flight", other, what),
+                                   "nothing in flight there",
+                                   "run its backward first, drop its outputs, or call release()"});
   };
   if (const auto it = by_frame_.find(plan.frame); it != by_frame_.end())
     refuse("frame", it->second);
@@ -30,17 +30,17 @@ void FlightControl::check_backward(int branch, std::uint64_t generation) const {
   const std::string where = fmt::format("backward of branch {} (chunk {}, slot {})", branch,
                                         plan.chunk, plan.physical_slot);
   const auto flying = by_frame_.find(plan.frame);
-  if (flying == by_frame_.end() || flying->second != branch ||
-      generations_[branch] != generation) {
+  if (flying == by_frame_.end() || flying->second != branch || generations_[branch] != generation) {
     throw Error(Error::kContract, {"P07", where, "a flight that is over",
-                 "the newest forward of this branch, not yet run backward",
-                 "run each backward once, before the next forward of its frame"});
+                                   "the newest forward of this branch, not yet run backward",
+                                   "run each backward once, before the next forward of its frame"});
   }
   if (!plan.gradient_colour || !last_backward_ || last_backward_->colour != *plan.gradient_colour)
     return;
   if (last_backward_->chunk == plan.chunk && last_backward_->physical_slot == plan.physical_slot)
     return;
-  throw Error(Error::kContract, {"P08", where,
+  throw Error(Error::kContract,
+              {"P08", where,
                fmt::format("gradient colour {}, also that of the backward event before",
                            *plan.gradient_colour),
                "another colour: the event before still owns its gradient",

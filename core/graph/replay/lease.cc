@@ -67,7 +67,8 @@ void LeaseBook::check_outputs(int branch) const {
   if (it == outputs_.end()) return;
   for (const auto& [counter, version] : it->second.lease.versions) {
     if (counter.current_version() == version) continue;
-    throw Error(Error::kContract, {"P11", it->second.lease.what, "a write before the frame's backward",
+    throw Error(Error::kContract,
+                {"P11", it->second.lease.what, "a write before the frame's backward",
                  "none: the frame may have saved it", "write to a clone"});
   }
 }
@@ -109,7 +110,7 @@ void LeaseBook::check(std::map<int, std::vector<Poisoned>>& poisoned, int colour
   for (const Poisoned& each : ended) {
     if (at::eq(bytes_of(each.region), kPoison).all().item<bool>()) continue;
     throw Error(Error::kContract, {"P11", each.what, "a write after its life", "none",
-                 "clone what must live longer, and write to the clone"});
+                                   "clone what must live longer, and write to the clone"});
   }
 }
 

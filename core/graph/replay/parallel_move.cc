@@ -6,7 +6,6 @@
 
 #include "core/memory/region.h"
 
-
 namespace slotgraph {
 namespace {
 

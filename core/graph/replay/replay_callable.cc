@@ -22,7 +22,8 @@ ReplayContext::ReplayContext(std::vector<FlightPlan> flights, const Options& opt
 
 std::unique_lock<std::mutex> ReplayContext::lock() {
   if (lending_ == std::this_thread::get_id()) {
-    throw Error(Error::kContract, {"P10", "borrower of parameter gradients", "a call of the set that lends them",
+    throw Error(Error::kContract,
+                {"P10", "borrower of parameter gradients", "a call of the set that lends them",
                  "none: the next replay overwrites what is lent",
                  "use the gradients, and return before the next call"});
   }
@@ -68,13 +69,15 @@ struct ReplayCallable::Shared {
 
   CapturedBranch& captured(const char* what) {
     if (branch) return *branch;
-    throw Error(Error::kContract, {"P09", fmt::format("{} of branch {}", what, index), "a branch that was reset",
+    throw Error(Error::kContract,
+                {"P09", fmt::format("{} of branch {}", what, index), "a branch that was reset",
                  "one that still has its graphs", "capture it again"});
   }
   void check_state() const {
     for (std::size_t i = 0; i < branch->state.size(); ++i) {
       if (branch->state[i].const_data_ptr() == branch->state_places[i]) continue;
-      throw Error(Error::kContract, {"P13", fmt::format("parameter or buffer {} of branch {}", i, index),
+      throw Error(Error::kContract,
+                  {"P13", fmt::format("parameter or buffer {} of branch {}", i, index),
                    "other memory than at the capture", "the memory that the graphs read",
                    "update state in place (copy_, mul_, add_), or capture again"});
     }

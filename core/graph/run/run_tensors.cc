@@ -10,7 +10,8 @@ namespace slotgraph {
 
 void check_same(const RunTensors& first, const RunTensors& later, const std::string& where) {
   const auto differs = [&](const char* what) {
-    throw Error(Error::kContract, {"W03", where, fmt::format("other {} than in the first run", what),
+    throw Error(Error::kContract,
+                {"W03", where, fmt::format("other {} than in the first run", what),
                  "the same in every run of the module",
                  "a graph holds one run: nothing may depend on data or on earlier calls"});
   };
@@ -21,9 +22,10 @@ void check_same(const RunTensors& first, const RunTensors& later, const std::str
   if (first.outputs != later.outputs) differs("outputs");
   if (first.user_gradients != later.user_gradients) differs("gradients of inputs");
   if (first.parameter_gradients != later.parameter_gradients) {
-    throw Error(Error::kContract, {"W05", where, "gradients of other parameters than in the first run",
-                 "the same parameters in every run",
-                 "use every parameter in every run, or freeze it"});
+    throw Error(
+        Error::kContract,
+        {"W05", where, "gradients of other parameters than in the first run",
+         "the same parameters in every run", "use every parameter in every run, or freeze it"});
   }
 }
 
@@ -68,12 +70,13 @@ bool RunObserver::is_state(const at::Tensor& tensor) const {
 void RunObserver::see_saved(const at::Tensor& tensor) {
   const std::string where = fmt::format("{}, saved tensor {}", where_, tensors_.saved.size());
   if (tensor.layout() != at::kStrided) {
-    throw Error(Error::kContract, {"W01", where, not_plain(tensor).value_or("another layout"), "a strided tensor",
-                 "keep this module eager"});
+    throw Error(Error::kContract, {"W01", where, not_plain(tensor).value_or("another layout"),
+                                   "a strided tensor", "keep this module eager"});
   }
   const bool internal = tensor.is_cuda() && !is_state(tensor);
   if (const auto reason = not_plain(tensor); internal && reason) {
-    throw Error(Error::kContract, {"W02", where, *reason, "a plain tensor", "keep this module eager"});
+    throw Error(Error::kContract,
+                {"W02", where, *reason, "a plain tensor", "keep this module eager"});
   }
   const TensorSpec saved = spec(tensor);
   tensors_.saved.push_back({internal, saved, writes(tensor)});
@@ -90,15 +93,18 @@ void RunObserver::see_outputs(const Tensors& outputs) {
     const at::Tensor& output = outputs[i];
     const std::string where = fmt::format("{}, output {}", where_, i);
     if (output.defined() && !output.is_cuda() && output.requires_grad()) {
-      throw Error(Error::kContract, {"W06", where, "a differentiable output on " + output.device().str(),
+      throw Error(Error::kContract,
+                  {"W06", where, "a differentiable output on " + output.device().str(),
                    "one on the device, or one without gradient", "move it to the device"});
     }
     if (output.defined() && output.is_cuda()) {
       if (const auto reason = no_static_place(output))
-        throw Error(Error::kContract, {"W06", where, *reason, "a plain strided tensor", "return a dense copy"});
+        throw Error(Error::kContract,
+                    {"W06", where, *reason, "a plain strided tensor", "return a dense copy"});
       for (const at::Tensor& parameter : parameters_of(module_)) {
         if (!output.is_same(parameter)) continue;
-        throw Error(Error::kContract, {"W06", where, "a parameter itself", "a view of it", "return parameter.view_as(...)"});
+        throw Error(Error::kContract, {"W06", where, "a parameter itself", "a view of it",
+                                       "return parameter.view_as(...)"});
       }
     }
     tensors_.outputs.push_back(surface(output));
@@ -115,7 +121,8 @@ void RunObserver::see_gradients(const Tensors& gradients, bool unused_inputs) {
       tensors_.parameter_gradients.push_back(gradient.defined());
       if (!gradient.defined()) continue;
       if (const auto reason = not_plain(gradient)) {
-        throw Error(Error::kContract, {"K06", fmt::format("{}, gradient of parameter {}", where_, i - inputs_.size()),
+        throw Error(Error::kContract,
+                    {"K06", fmt::format("{}, gradient of parameter {}", where_, i - inputs_.size()),
                      *reason, "a plain strided tensor", "keep this module eager"});
       }
       continue;
@@ -123,15 +130,15 @@ void RunObserver::see_gradients(const Tensors& gradients, bool unused_inputs) {
     if (!gradient.defined()) {
       if (inputs_[i].requires_grad() && !unused_inputs) {
         throw Error(Error::kContract, {"W04", fmt::format("{}, input {}", where_, i), "no gradient",
-                     "one, since the input requires grad",
-                     "do not require it, or set Options::unused_inputs"});
+                                       "one, since the input requires grad",
+                                       "do not require it, or set Options::unused_inputs"});
       }
       tensors_.user_gradients.push_back({SurfaceTensor::Kind::kNone, {}});
       continue;
     }
     if (const auto reason = not_plain(gradient)) {
-      throw Error(Error::kContract, {"K05", fmt::format("{}, gradient of input {}", where_, i), *reason,
-                   "a plain strided tensor", "keep this module eager"});
+      throw Error(Error::kContract, {"K05", fmt::format("{}, gradient of input {}", where_, i),
+                                     *reason, "a plain strided tensor", "keep this module eager"});
     }
     // Each has a dense place of its own, whatever it aliases.
     const TensorShape shape = gradient_shape(gradient);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/fatal.h"
+#include "core/memory/allocator_config.h"
 
 namespace slotgraph {
 namespace {
@@ -68,13 +69,13 @@ AllocatorSettingsGuard::AllocatorSettingsGuard() {
   if (!expandable_segments_on()) return;
   before_ = c10::CachingAllocator::getAllocatorSettings();
   changed_ = true;
-  c10::CachingAllocator::setAllocatorSettings(without_expandable_segments(before_));
+  set_allocator_config(without_expandable_segments(before_));
 }
 
 AllocatorSettingsGuard::~AllocatorSettingsGuard() {
   if (!changed_) return;
   try {
-    c10::CachingAllocator::setAllocatorSettings(before_);
+    set_allocator_config(before_);
   } catch (const std::exception& error) {
     fatal("allocator settings cannot be restored to `" + before_ + "`: " + error.what());
   }

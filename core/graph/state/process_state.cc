@@ -66,8 +66,8 @@ bool capturing() { return capturing_here; }
 CaptureTurn::CaptureTurn() {
   if (turn_taken.exchange(true)) {
     throw Error(Error::kContract, {"G01", "graph_callables", "another call that is not finished",
-                 "one call at a time in a process",
-                 "do not capture from a module, and take turns between threads"});
+                                   "one call at a time in a process",
+                                   "do not capture from a module, and take turns between threads"});
   }
   capturing_here = true;
 }
@@ -127,7 +127,8 @@ void ModuleStateGuard::check_replaced(const Saved& saved) const {
   if (same_objects(parameters, saved.parameters) && same_objects(buffers, saved.buffers) &&
       addresses_of(parameters, buffers) == saved.addresses)
     return;
-  throw Error(Error::kContract, {"PS02", where, "another tensor in place of a parameter or buffer",
+  throw Error(Error::kContract,
+              {"PS02", where, "another tensor in place of a parameter or buffer",
                "the tensors it had before", "update buffers in place (copy_, mul_, add_)"});
 }
 
@@ -139,8 +140,8 @@ void ModuleStateGuard::check() const {
       const Leaf& leaf = (*leaves)[i];
       if (leaf.tensor._version() == leaf.version) continue;
       throw Error(Error::kContract, {"PS01", fmt::format("{} {}", what, i), "a write in place",
-                   "parameters and inputs that forward only reads",
-                   "make it a buffer, or write to a clone"});
+                                     "parameters and inputs that forward only reads",
+                                     "make it a buffer, or write to a clone"});
     }
   }
 }

@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "core/device/device.h"
-#include "core/graph/state/process_state.h"
 #include "core/graph/run/saved_hooks.h"
+#include "core/graph/state/process_state.h"
 #include "core/plan/planner.h"
 #include "core/testing/rule.h"
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/graph_callables.h"
 #include "core/graph/calling_thread.h"
+#include "core/graph/graph_callables.h"
 
 namespace slotgraph::testing {
 

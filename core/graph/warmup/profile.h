@@ -21,8 +21,8 @@ struct ProfiledAllocation {
   bool operator==(const ProfiledAllocation&) const = default;
 };
 
-// How the survivors of a frame come to their place. Hooks change how long saved tensors live, so one
-// run cannot be watched for both.
+// How the survivors of a frame come to their place. Hooks change how long saved tensors live, so
+// one run cannot be watched for both.
 enum class FrameKind {
   kFree,    // there is no place for them: nothing is watched, runs only fill caches
   kPlaced,  // they are born there: allocations are watched

@@ -8,8 +8,8 @@
 
 #include "core/device/device.h"
 #include "core/error.h"
-#include "core/graph/state/write_log.h"
 #include "core/graph/run/saved_hooks.h"
+#include "core/graph/state/write_log.h"
 #include "core/trace/steps.h"
 
 namespace slotgraph {
@@ -82,7 +82,8 @@ void check_state(const GraphModule& module, const Inputs& sample, const std::str
   for (const at::Tensor& state : state_of(module)) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (state.numel() == 0 || !state.is_alias_of(inputs[i])) continue;
-      throw Error(Error::kContract, {"W12", where, fmt::format("input {} in the state after warm-up", i),
+      throw Error(Error::kContract,
+                  {"W12", where, fmt::format("input {} in the state after warm-up", i),
                    "state that is no input", "clone the input before it becomes a buffer"});
     }
   }
@@ -131,7 +132,8 @@ void check_nothing_lives(const GraphModule& module, const Recording& forward,
     if (!recording) continue;
     for (const Allocation& allocation : recording->snapshot()) {
       if (!allocation.alive || held.contains(allocation.address)) continue;
-      throw Error(Error::kContract, {"PM01", where,
+      throw Error(Error::kContract,
+                  {"PM01", where,
                    fmt::format("an allocation of {} bytes that outlives the frame's outputs, "
                                "gradients and autograd graph",
                                allocation.bytes),

@@ -21,7 +21,8 @@ nlohmann::json document_of(const Plan& plan) {
 void check_schema(const JsonReader& schema) {
   const std::int64_t found = schema.integer();
   if (found == kPlanSchema) return;
-  throw Error(Error::kInput, {"H01", schema.path(), fmt::format("schema {}", found),
+  throw Error(Error::kInput,
+              {"H01", schema.path(), fmt::format("schema {}", found),
                fmt::format("schema {}", kPlanSchema), "make the plan with this version"});
 }
 
@@ -29,8 +30,8 @@ void check_digest(const JsonReader& digest, const std::string& expected) {
   const std::string found = digest.text();
   if (found == expected) return;
   throw Error(Error::kInput, {"H03", digest.path(), fmt::format("{:.12}...", found),
-               fmt::format("{:.12}..., the digest of the plan in it", expected),
-               "the plan was changed: make it again"});
+                              fmt::format("{:.12}..., the digest of the plan in it", expected),
+                              "the plan was changed: make it again"});
 }
 
 Plan plan_from_document(const JsonReader& reader) {
@@ -44,8 +45,8 @@ Plan plan_from_document(const JsonReader& reader) {
   for (const JsonReader& name : capabilities.elements()) names.push_back(name.text());
   if (const auto expected_names = capabilities_of(plan); names != expected_names) {
     throw Error(Error::kInput, {"H02", capabilities.path(), fmt::format("{}", names),
-                 fmt::format("{}, what the plan in it asks for", expected_names),
-                 "the plan was changed: make it again"});
+                                fmt::format("{}, what the plan in it asks for", expected_names),
+                                "the plan was changed: make it again"});
   }
   return plan;
 }

@@ -20,8 +20,8 @@ int read_optional(const JsonReader& reader) { return reader.is_null() ? 0 : read
 nlohmann::json to_json(const std::vector<Slot>& slots) {
   nlohmann::json json = nlohmann::json::array();
   for (const Slot& s : slots) {
-    json.push_back({s.colour, s.physical_slot, s.io_branch_id, s.model_chunk, s.layer,
-                    s.module, s.gradient_colour});
+    json.push_back({s.colour, s.physical_slot, s.io_branch_id, s.model_chunk, s.layer, s.module,
+                    s.gradient_colour});
   }
   return json;
 }

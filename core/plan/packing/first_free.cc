@@ -210,7 +210,8 @@ std::vector<Slot> emit(const Plan& plan, const Builder& builder, const Colouring
 
 [[noreturn]] void refuse(const char* rule, std::string where, std::string found,
                          std::string expected) {
-  throw Error(Error::kInput, {rule, std::move(where), std::move(found), std::move(expected), "plan again"});
+  throw Error(Error::kInput,
+              {rule, std::move(where), std::move(found), std::move(expected), "plan again"});
 }
 
 // The shape as a plan, to check what both have.
@@ -253,13 +254,8 @@ void check_fields(const FirstFreePlan& plan, const LayerBytes& bytes) {
         for (int layer = 0; layer < plan.layers_per_chunk[chunk]; ++layer, ++index) {
           const Slot& found = plan.slots[index];
           const Slot& first = plan.slots[index % frames];
-          const Slot expected{first.colour,
-                              slot,
-                              variant * most_slots + slot,
-                              chunk,
-                              layer,
-                              module + layer,
-                              first.gradient_colour};
+          const Slot expected{first.colour, slot,           variant * most_slots + slot, chunk,
+                              layer,        module + layer, first.gradient_colour};
           const std::string where = fmt::format("slot {}", index);
           if (found != expected) {
             refuse(

@@ -83,7 +83,7 @@ Problem make_problem(const Plan& plan, const LayerBytes& bytes, const Effort& ef
 void check_bytes(const Plan& plan, const LayerBytes& bytes) {
   const auto refuse = [](std::string where, std::string found, std::string expected) {
     throw Error(Error::kInput, {"PK1", std::move(where), std::move(found), std::move(expected),
-                 "give one size for each layer of each chunk"});
+                                "give one size for each layer of each chunk"});
   };
   if (bytes.size() != plan.layers_per_chunk.size()) {
     refuse("bytes", fmt::format("{} chunks", bytes.size()), fmt::to_string(plan.chunks()));
@@ -153,8 +153,7 @@ PackingScore score(const Plan& plan, const LayerBytes& bytes, const Effort& effo
   const Problem problem = make_problem(plan, bytes, effort, covers_capture(plan));
   PackingScore result = problem.bounds;
   Colouring colours;
-  for (std::size_t i = 0; i < problem.weights.size(); ++i)
-    colours.push_back(plan.slots[i].colour);
+  for (std::size_t i = 0; i < problem.weights.size(); ++i) colours.push_back(plan.slots[i].colour);
   result.arena_bytes = cost_of(colours, problem.weights);
   result.optimal = result.arena_bytes <= result.layered_bytes;
   return result;

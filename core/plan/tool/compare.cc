@@ -16,7 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void refuse_folder(const std::string& folder, const char* found) {
-  throw Error(Error::kInput, {"T03", folder, found, "a folder with files of the public planner or scheduler",
+  throw Error(Error::kInput,
+              {"T03", folder, found, "a folder with files of the public planner or scheduler",
                "check the path"});
 }
 

@@ -263,11 +263,13 @@ std::string draw(const Plan& plan, const LayerBytes& bytes, int microbatches) {
   check_bytes(plan, bytes);
   const auto& counts = plan.covered_counts;
   if (std::find(counts.begin(), counts.end(), microbatches) == counts.end()) {
-    throw Error(Error::kInput, {"T02", "--microbatches", fmt::to_string(microbatches),
+    throw Error(Error::kInput,
+                {"T02", "--microbatches", fmt::to_string(microbatches),
                  fmt::format("one of {}", fmt::join(counts, ", ")), "choose a covered count"});
   }
   if (2 * std::int64_t{microbatches} * plan.chunks() > kMostDrawnEvents) {
-    throw Error(Error::kInput, {"T02", "--microbatches", fmt::to_string(microbatches),
+    throw Error(Error::kInput,
+                {"T02", "--microbatches", fmt::to_string(microbatches),
                  fmt::format("at most {} events", kMostDrawnEvents), "choose a smaller count"});
   }
   if (plan.layers() == 0)

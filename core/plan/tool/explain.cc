@@ -70,8 +70,7 @@ std::optional<Frame> obstacle(const Plan& plan, const Frame& frame, int arena) {
   for (int i = 0; i < plan.frames(); ++i) {
     const Slot& slot = plan.slots[i];
     const Frame other{slot.model_chunk, slot.physical_slot, slot.layer};
-    if (slot.colour == arena && other != frame && find_overlap(plan, frame, other))
-      return other;
+    if (slot.colour == arena && other != frame && find_overlap(plan, frame, other)) return other;
   }
   return std::nullopt;
 }
@@ -93,7 +92,8 @@ Frame frame_from(const std::string& text, const Plan& plan) {
                       frame.slot >= 0 && frame.slot < plan.ring_length && frame.layer >= 0 &&
                       frame.layer < plan.layers_per_chunk[frame.chunk];
   if (!exists) {
-    throw Error(Error::kInput, {"T01", "frame", "`" + text + "`",
+    throw Error(Error::kInput,
+                {"T01", "frame", "`" + text + "`",
                  fmt::format("CHUNK,SLOT,LAYER from 0, with slots below {} and layers {}",
                              plan.ring_length, plan.layers_per_chunk),
                  "name a frame of the plan"});
@@ -116,10 +116,9 @@ std::optional<Overlap> find_overlap(const Plan& plan, const Frame& a, const Fram
 
 std::string explain(const Plan& plan, const Frame& a, const Frame& b) {
   const int arena_a = slot_of(plan, a).colour, arena_b = slot_of(plan, b).colour;
-  std::string text =
-      fmt::format("{}: arena {}, gradient arena {}\n{}: arena {}, gradient arena {}\n", name_of(a),
-                  arena_a, slot_of(plan, a).gradient_colour, name_of(b), arena_b,
-                  slot_of(plan, b).gradient_colour);
+  std::string text = fmt::format(
+      "{}: arena {}, gradient arena {}\n{}: arena {}, gradient arena {}\n", name_of(a), arena_a,
+      slot_of(plan, a).gradient_colour, name_of(b), arena_b, slot_of(plan, b).gradient_colour);
   if (a == b) return text + "They are one frame: its variants share, as one is live at a time.\n";
   if (const auto overlap = find_overlap(plan, a, b)) {
     text += fmt::format(

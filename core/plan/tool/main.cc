@@ -10,7 +10,6 @@
 #include "core/error.h"
 #include "core/exit_code.h"
 #include "core/files.h"
-#include "core/program.h"
 #include "core/order/microbatch_counts.h"
 #include "core/plan/handshake.h"
 #include "core/plan/json/packing_json.h"
@@ -21,6 +20,7 @@
 #include "core/plan/tool/compare.h"
 #include "core/plan/tool/draw.h"
 #include "core/plan/tool/explain.h"
+#include "core/program.h"
 
 namespace slotgraph {
 namespace {
@@ -63,7 +63,8 @@ LayerBytes read_bytes(const Flags& flags, const std::vector<int>& layers_per_chu
 
 Plan read_plan(const JsonReader& reader) {
   if (reader.has("cp_sizes") && !reader.has("slots") && !reader.has("config")) {
-    throw Error(Error::kInput, {"T04", reader.path(), "a shape", "a plan", "make a plan of it first"});
+    throw Error(Error::kInput,
+                {"T04", reader.path(), "a shape", "a plan", "make a plan of it first"});
   }
   return plan_from_any(reader);
 }
@@ -73,7 +74,7 @@ Plan read_plan(const std::string& file) {
   const JsonReader reader(json, file);
   if (is_first_free(reader)) {
     throw Error(Error::kInput, {"T04", file, "a plan with first-free slots", "a plan with a ring",
-                 "first-free plans can be made and checked only"});
+                                "first-free plans can be made and checked only"});
   }
   return read_plan(reader);
 }
@@ -82,7 +83,8 @@ Plan read_plan(const std::string& file) {
 void put(const std::string& out, const std::string& text) {
   if (out.empty()) {
     if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-      throw Error(Error::kFile, {"F03", "standard output", "it cannot be written", "all of the text", "use --out"});
+      throw Error(Error::kFile, {"F03", "standard output", "it cannot be written",
+                                 "all of the text", "use --out"});
   } else {
     write_file(from_caller(out), text);
     fmt::print(stderr, "written: {}\n", from_caller(out));
@@ -117,7 +119,8 @@ PlanRequest read_request(const Flags& flags) {
   const nlohmann::json json = read_json_file(from_caller(flags.file));
   const JsonReader reader(json, flags.file);
   if (reader.has("plan") || (reader.has("slots") && !reader.has("config"))) {
-    throw Error(Error::kInput, {"T04", flags.file, "a plan", "a shape", "use check, explain or draw with plans"});
+    throw Error(Error::kInput,
+                {"T04", flags.file, "a plan", "a shape", "use check, explain or draw with plans"});
   }
   PlanRequest request = request_from_config(reader.has("config") ? reader.field("config") : reader);
   request.name = reader.has("name") ? reader.field("name").text()
@@ -149,7 +152,8 @@ void print_rings(const Flags& flags, PlanRequest request, const LayerBytes& byte
   // A ring longer than the longest step has slots that are never used.
   const int longest = std::max(shortest, std::min(flags.rings, request.counts.back()));
   if (flags.rings < shortest) {
-    throw Error(Error::kInput, {"T04", "--rings", fmt::to_string(flags.rings),
+    throw Error(Error::kInput,
+                {"T04", "--rings", fmt::to_string(flags.rings),
                  fmt::format("at least {}, the shortest ring", shortest), "give a longer ring"});
   }
   for (request.ring_length = shortest; request.ring_length <= longest; ++request.ring_length) {
@@ -194,7 +198,8 @@ int make(const Flags& flags) {
 
 int check_first_free(const Flags& flags, const JsonReader& reader) {
   if (!flags.second.empty()) {
-    throw Error(Error::kInput, {"T04", "OTHER", "a second plan", "one first-free plan", "check them one by one"});
+    throw Error(Error::kInput,
+                {"T04", "OTHER", "a second plan", "one first-free plan", "check them one by one"});
   }
   const FirstFreePlan plan = first_free_from_any(reader);
   const LayerBytes bytes = read_bytes(flags, plan.layers_per_chunk);
