@@ -9,7 +9,7 @@
 namespace slotgraph {
 
 // `[PL04] slot 17, field saved_arena_id: found 3, expected a colour that no live frame has; use …`
-// The rule id is stable: tests and tools match it, not the text.
+// The rule id is stable: tests and tools match it, not the text. docs/rules.md lists all of them.
 class Error : public std::runtime_error {
  public:
   struct Parts {

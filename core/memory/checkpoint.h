@@ -49,8 +49,8 @@ Checkpoint take_checkpoint(const PrivatePool& pool, const std::vector<c10::Stora
 // rolled back: the pool and all owners of `current` are what they were, and the failure is thrown:
 // Error S2 a block is not freed, S3 (K09) frees keep waiting, S4 a block of the pool is live that
 // `current` does not know, S5, S6, S7 the result is not `target`; exceptions of the allocator as
-// they are. If the rollback fails the process ends (core/fatal.h): the text has both errors,
-// `label` and the blocks that are lost.
+// they are. If the rollback fails, which R5, R6, R7 find like S5, S6, S7, the process ends
+// (core/fatal.h): the text has both errors, `label` and the blocks that are lost.
 void switch_pool(const PrivatePool& pool, const Checkpoint& current, const Checkpoint& target,
                  const std::string& label);
 

@@ -56,7 +56,8 @@ struct PlacementPlan {
 };
 
 // Installs the placing allocator for the calling thread; the destructor uninstalls it. One session
-// at a time in the process. It counts the non-empty allocate calls of this thread, during a capture
+// at a time in the process: a second one throws Error G01. An allocation whose planned offset would
+// leave the arena throws Error G02. It counts the non-empty allocate calls of this thread, during a capture
 // only those on streams of the capture; raw_alloc is neither counted nor placed.
 class Session {
  public:

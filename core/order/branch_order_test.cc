@@ -65,7 +65,7 @@ TEST(BranchOrder, RefusesVariantsOutOfRange) {
   EXPECT_EQ(rule([] { branch_order({1, -1}, 1, 0, 0, kLockstep); }), "OB2");
   EXPECT_EQ(rule([] { branch_order({1, -1}, 1, 2, 2, kLockstep); }), "OB2");
   EXPECT_EQ(rule([] { branch_order({1, -1}, 1, 2, -1, kLockstep); }), "OB2");
-  EXPECT_EQ(rule([] { branch_order({-1, 1}, 1, 2, 0, kLockstep); }), "O02");
+  EXPECT_EQ(rule([] { branch_order({-1, 1}, 1, 2, 0, kLockstep); }), "OR2");
 }
 
 TEST(CpSizes, AreDescendingPowersOfTwo) {

@@ -48,8 +48,8 @@ struct OrderEvent {
 std::vector<OrderEvent> events(const Order& order);
 
 // Any order that a capture or a step may run: each of `chunks` chunks equally often in both
-// directions (O01: length, zero, chunk out of range, counts) and no backward before its forward
-// (O02). Throws Error with the first broken rule.
+// directions (OR1: length, zero, chunk out of range, counts) and no backward before its forward
+// (OR2). Throws Error with the first broken rule.
 void check_order(const Order& order, int chunks);
 
 // Most microbatches of each chunk that are in flight at once: forwarded, not yet back-propagated.

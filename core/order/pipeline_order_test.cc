@@ -165,15 +165,15 @@ TEST(CheckOrder, NamesTheFirstBrokenRule) {
     return rule([&] { check_order(order, chunks); });
   };
   EXPECT_EQ(broken({1, 2, -2, -1}, 2), "");
-  EXPECT_EQ(broken({}, 1), "O01");
-  EXPECT_EQ(broken({1, -1}, 0), "O01");
-  EXPECT_EQ(broken({1, -1, 1}, 1), "O01");
-  EXPECT_EQ(broken({1, 0}, 1), "O01");
-  EXPECT_EQ(broken({1, -2}, 1), "O01");
-  EXPECT_EQ(broken({1, 1, -1, -1}, 2), "O01") << "chunk 2 never";
-  EXPECT_EQ(broken({1, 1, 2, -2, -2, -1}, 2), "O01");
-  EXPECT_EQ(broken({-1, 1}, 1), "O02");
-  EXPECT_EQ(broken({1, -1, -1, 1}, 1), "O02");
+  EXPECT_EQ(broken({}, 1), "OR1");
+  EXPECT_EQ(broken({1, -1}, 0), "OR1");
+  EXPECT_EQ(broken({1, -1, 1}, 1), "OR1");
+  EXPECT_EQ(broken({1, 0}, 1), "OR1");
+  EXPECT_EQ(broken({1, -2}, 1), "OR1");
+  EXPECT_EQ(broken({1, 1, -1, -1}, 2), "OR1") << "chunk 2 never";
+  EXPECT_EQ(broken({1, 1, 2, -2, -2, -1}, 2), "OR1");
+  EXPECT_EQ(broken({-1, 1}, 1), "OR2");
+  EXPECT_EQ(broken({1, -1, -1, 1}, 1), "OR2");
 }
 
 TEST(Events, CountMicrobatchesPerChunkAndDirection) {
@@ -187,7 +187,7 @@ TEST(SlotOrder, RefusesDelayedWeightGradientsAndWhatIsNoChunk) {
   EXPECT_EQ(slot_order({1, 2, -2, -1}), (Order{1, 2, -2, -1}));
   EXPECT_EQ(rule([] { slot_order({1, -1, -1.5}); }), "OP5");
   for (const double entry : {0.0, 0.5, 1.5, -1.25, 1e12, std::nan("")})
-    EXPECT_EQ(rule([&] { slot_order({1, entry}); }), "O01") << entry;
+    EXPECT_EQ(rule([&] { slot_order({1, entry}); }), "OR1") << entry;
 }
 
 TEST(SlotCommunication, RefusesWhatCannotRunAndWhatCannotShare) {
@@ -217,7 +217,7 @@ TEST(ExpertOverlap, InterleavesABackwardWithTheNextForward) {
   EXPECT_EQ(expand_for_expert_overlap({1, 2, -1, 1, -2, -1}, {1, 2}, true),
             (OrderEntries{1, 2, 3, 1, -1, -1.5, -3, -3.5, -2, -2.5, -1, -1.5}));
   EXPECT_EQ(expand_for_expert_overlap({1, 2, -2, -1}, {1, 0}, true), (OrderEntries{1, -1, -1.5}));
-  EXPECT_EQ(rule([] { expand_for_expert_overlap({1, 3, -3, -1}, {1, 1}, false); }), "O01");
+  EXPECT_EQ(rule([] { expand_for_expert_overlap({1, 3, -3, -1}, {1, 1}, false); }), "OR1");
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ struct CaptureCall {
 // * layers[c] + l are those of runtime.md 1.3 and 1.4.
 //
 // Throws Error with the first broken rule, in this order:
-// - O01 an entry is neither an event nor a delayed weight gradient (entries.h), or a delayed weight
+// - OR1 an entry is neither an event nor a delayed weight gradient (entries.h), or a delayed weight
 //   gradient of a chunk above K
 // - C01 autocast caches weights
 // - C02 some modules train, some do not
@@ -82,7 +82,7 @@ struct CaptureCall {
 // - C21 an input that shares memory with a parameter or buffer of any module
 // - C22 expandable segments that cannot be switched off
 // - C23 frames of the forward events != samples, or one twice: an index may reach another chunk's
-// - O01, O02 as check_order of the events
+// - OR1, OR2 as check_order of the events
 // - C24 two frames of one warm-up group (field 5) with different module objects
 // - C25 a sample without a first positional input
 // - W11 no warm-up iteration

@@ -98,7 +98,7 @@ std::map<Integer, std::vector<Integer>> positions(const std::vector<Entry>& orde
   return result;
 }
 
-// O01: each of 2 * chunks entries must occur, all equally often, and nothing else.
+// OR1: each of 2 * chunks entries must occur, all equally often, and nothing else.
 template <typename Entry>
 bool unbalanced(const std::vector<Entry>& order, Integer chunks) {
   const auto at = positions(order);
@@ -351,11 +351,11 @@ constexpr Rule<Plan> kPlanRules[] = {
                 plan.user_grad_colours[slot.model_chunk][slot.physical_slot];
        });
      }},
-    {"O01",
+    {"OR1",
      [](const Plan& plan) {
        return unbalanced(plan.base_order, static_cast<Integer>(plan.layers_per_chunk.size()));
      }},
-    {"O02",
+    {"OR2",
      [](const Plan& plan) { return any(order_passes(plan.base_order), ends_before_it_begins); }},
 };
 
@@ -488,7 +488,7 @@ bool different_modules_in_a_group(const CaptureCall& call) {
 }
 
 constexpr Rule<CaptureCall> kEveryCall[] = {
-    {"O01",
+    {"OR1",
      [](const CaptureCall& call) {
        return call.order && any(*call.order, [&](double entry) {
                 return is_no_entry(entry) ||
@@ -550,9 +550,9 @@ constexpr Rule<CaptureCall> kSlotCall[] = {
        return static_cast<Integer>(frames.size()) != call.samples ||
               distinct(frames, [](const auto& frame) { return frame.first; }) != frames.size();
      }},
-    {"O01",
+    {"OR1",
      [](const CaptureCall& call) { return unbalanced(whole_entries(call), extent(call).first); }},
-    {"O02",
+    {"OR2",
      [](const CaptureCall& call) {
        return any(order_passes(whole_entries(call)), ends_before_it_begins);
      }},

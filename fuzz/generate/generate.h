@@ -28,7 +28,7 @@ struct Sources {
 };
 
 // Reads the public plans (with corrected slots) and schedules from their folders; plans whose name
-// lacks `filter` are left out. Throws Error: J.., P.., F04 no plan matches.
+// lacks `filter` are left out. Throws Error: J.., P.., F08 no plan matches.
 Sources read_sources(const std::string& plan_folder, const std::string& schedule_file,
                      const std::string& filter);
 

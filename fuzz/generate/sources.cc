@@ -26,7 +26,7 @@ std::vector<Plan> read_plans(const std::string& folder, const std::string& filte
     if (plan.layers() > 0) plans.push_back(std::move(plan));
   }
   if (plans.empty()) {
-    throw Error({"F04", "--filter", "`" + filter + "`", "a part of the name of a plan with layers",
+    throw Error({"F08", "--filter", "`" + filter + "`", "a part of the name of a plan with layers",
                  "see core/plan/testdata for the names"});
   }
   return plans;

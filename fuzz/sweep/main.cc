@@ -29,7 +29,7 @@ void leave_out_modes(const Case& value, SweepOptions& options) {
   }
   if (!options.modes.empty()) return;
   throw Error(
-      {"F02", "--mode", "arena or checkpoint only", "placement or native for this case", ""});
+      {"F10", "--mode", "arena or checkpoint only", "placement or native for this case", ""});
 }
 
 int run(int argc, char** argv) {

@@ -54,7 +54,7 @@ std::vector<std::string> read_logs(const std::string& path) {
 void require_same(const JsonReader& summary, const char* field, std::uint64_t expected) {
   const std::uint64_t found = summary.field(field).unsigned_integer();
   if (found == expected) return;
-  throw Error({"F07", summary.path() + "/" + field, fmt::to_string(found), fmt::to_string(expected),
+  throw Error({"F09", summary.path() + "/" + field, fmt::to_string(found), fmt::to_string(expected),
                fmt::format("compare with --{} {}", field, found)});
 }
 
