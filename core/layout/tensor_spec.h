@@ -1,4 +1,4 @@
-// Tensors as layouts see them: strided byte ranges of storages (runtime.md 4).
+// Tensors as layouts see them: strided byte ranges of storages.
 #ifndef CORE_LAYOUT_TENSOR_SPEC_H_
 #define CORE_LAYOUT_TENSOR_SPEC_H_
 

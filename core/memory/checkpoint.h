@@ -1,5 +1,4 @@
-// Allocator checkpoints of a private pool, and the transactional switch from one to another
-// (runtime.md 5; section numbers below are of it).
+// Allocator checkpoints of a private pool, and the transactional switch from one to another.
 #ifndef CORE_MEMORY_CHECKPOINT_H_
 #define CORE_MEMORY_CHECKPOINT_H_
 
@@ -22,12 +21,12 @@ using Owners = std::map<const void*, c10::Storage>;
 
 // `roots` are storages that may own blocks; others among them, views and storages of the CPU, are
 // passed over, and one may come twice. Changes nothing. Throws Error K09: a block with two owners,
-// an owner inside a block, or blocks without owner, with their number and sizes (5.6).
+// an owner inside a block, or blocks without owner, with their number and sizes.
 Owners resolve_owners(const std::map<const void*, std::size_t>& live,
                       const std::vector<c10::Storage>& roots);
 
-// Synchronises the device and retires frees that wait for events (5.4, 5.5). No allocator scope may
-// be open. Throws Error K09 if frees keep waiting.
+// Synchronises the device and retires frees that wait for events. No allocator scope may be open.
+// Throws Error K09 if frees keep waiting.
 void settle(const PrivatePool& pool);
 
 struct Checkpoint {

@@ -1,5 +1,4 @@
-// Orders in the general form of a capture call, and the features that slots forbid (planner.md 1.1,
-// 1.5; runtime.md 1.2).
+// Orders in the general form of a capture call, and the features that slots forbid.
 //
 // An entry is a signed chunk number from 1; -c - 0.5 is the delayed weight gradient of chunk c.
 #ifndef CORE_ORDER_ENTRIES_H_

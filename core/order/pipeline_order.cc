@@ -43,7 +43,7 @@ bool feeds_the_pipeline(const PipelineShape& shape, int microbatches) {
          (rest == 0 || rest >= shape.pipeline_size);
 }
 
-// The chunk of each virtual microbatch, group by group (planner.md 1.2, table).
+// The chunk of each virtual microbatch, group by group.
 std::vector<int> chunk_table(const PipelineShape& shape, int microbatches) {
   const int group = shape.virtual_stages == 0 ? microbatches : shape.microbatch_group_size;
   std::vector<int> table;

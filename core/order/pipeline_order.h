@@ -1,4 +1,4 @@
-// The order in which one pipeline rank runs its chunks (planner.md 1).
+// The order in which one pipeline rank runs its chunks.
 //
 // An order is a list of signed chunk numbers from 1: +c is the forward of chunk c-1 for its next
 // microbatch, -c the backward. Forwards and backwards of a chunk are each in microbatch order
@@ -35,7 +35,8 @@ Order capture_order(const PipelineShape& shape, int microbatches);
 // Whether the schedulers run a step of that many microbatches (OP1 and OP2).
 bool is_legal(const PipelineShape& shape, int microbatches);
 
-// Forwards before the first backward, clipped to `total` virtual microbatches (planner.md 1.2).
+// Forwards before the first backward: P - rank - 1, or 2 (P - rank - 1) + (V - 1) N with virtual
+// stages, but at most `total`, the number of virtual microbatches.
 int warm_up_forwards(const PipelineShape& shape, int total);
 
 // One entry of an order with what it means.

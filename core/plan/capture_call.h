@@ -1,5 +1,4 @@
-// What a capture call says, and every rule of runtime.md 2.3 that can be decided before anything
-// runs.
+// What a capture call says, and every rule about it that can be decided before anything runs.
 #ifndef CORE_PLAN_CAPTURE_CALL_H_
 #define CORE_PLAN_CAPTURE_CALL_H_
 
@@ -52,8 +51,9 @@ struct CaptureCall {
 };
 
 // Terms: the whole entries of the order are its events; K is the largest chunk number among them
-// and M = floor(floor(events / K) / 2). layers[c], prefix[c] and the frame index prefix[c] * M + m
-// * layers[c] + l are those of runtime.md 1.3 and 1.4.
+// and M = floor(floor(events / K) / 2). layers[c] are the layers of chunk c, prefix[c] those of all
+// chunks before it. The frame of layer l of chunk c for its m-th microbatch has the index
+// prefix[c] * M + m * layers[c] + l, which is also that of its sample and of its slot.
 //
 // Throws Error with the first broken rule, in this order:
 // - OR1 an entry is neither an event nor a delayed weight gradient (entries.h), or a delayed weight
@@ -87,7 +87,9 @@ struct CaptureCall {
 // - C25 a sample without a first positional input
 // - W11 no warm-up iteration
 // - L02 a branch (field 2) twice in a family (fields 1, 3, 4)
-// - K09a a branch twice in a lockstep run of events (runtime.md 5.2)
+// - K09a a branch twice in a lockstep run: in neighbouring events that are equal in direction, chunk
+//   of the plan (field 3), microbatch, physical slot (field 1) and layers. An event of a chunk
+//   without layers ends a run
 void check(const CaptureCall& call);
 
 }  // namespace slotgraph

@@ -1,4 +1,4 @@
-// The seven-field slot plan (planner.md 2.6, runtime.md 2): which captures may share memory.
+// The seven-field slot plan: which captures may share memory.
 #ifndef CORE_PLAN_PLAN_H_
 #define CORE_PLAN_PLAN_H_
 
@@ -53,8 +53,8 @@ inline constexpr int kMostFrames = 1 << 14;  // of a plan, and places: slots of 
 // that the schedulers do not run.
 void check_shape(const Plan& plan);
 
-// Checks the plan invariants P1-P9 of planner.md 2.6 and the liveness behind them. Throws Error
-// with the first broken rule, each over all slots before the next:
+// Checks the fields of the slots against each other, and the colours against the liveness behind
+// them. Throws Error with the first broken rule, each over all slots before the next:
 //   PL00 as check_shape; numbers of slots and of gradient colours (a plan without layers has none);
 //   a base order of other than ring_length microbatches
 //   OP1, OP2 as check_shape

@@ -1,4 +1,4 @@
-// Makes slot plans: ring length, colours, the seven fields (planner.md 2).
+// Makes slot plans: ring length, colours, the seven fields.
 #ifndef CORE_PLAN_PLANNER_H_
 #define CORE_PLAN_PLANNER_H_
 

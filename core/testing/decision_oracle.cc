@@ -63,8 +63,8 @@ struct Pass {
   Integer end;    // position of the backward
 };
 
-// planner.md 1.2 as a formula: where the k-th forward and the k-th backward stand, and which k a
-// microbatch has in a chunk.
+// The training order as a formula: where the k-th forward and the k-th backward stand, and which k
+// a microbatch has in a chunk.
 std::vector<Pass> step_passes(const PipelineShape& shape, Integer microbatches) {
   const Integer chunks = std::max(shape.virtual_stages, 1);
   const Integer group = shape.virtual_stages == 0 ? 1 : shape.microbatch_group_size;
@@ -457,7 +457,7 @@ bool evaluates(const CaptureCall& call) {
   return any(call.callables, [](const auto& module) { return !module.training; });
 }
 
-// runtime.md 5.2: every event with a record belongs to the run that began last.
+// Every event with layers belongs to the run that began last.
 bool branch_twice_in_a_run(const CaptureCall& call) {
   std::set<std::pair<Integer, Integer>> branches;  // of each run
   std::vector<Integer> before;                     // the key; empty without a record

@@ -1,4 +1,4 @@
-// Shadow memory (runtime.md O4): what a replay may neither read nor write.
+// Shadow memory: what a replay may neither read nor write.
 #ifndef FUZZ_EXECUTE_SHADOW_H_
 #define FUZZ_EXECUTE_SHADOW_H_
 
