@@ -15,8 +15,8 @@
 
 namespace slotgraph {
 
-// Of each live block the one storage that owns it, held: its deleter is the allocator's, its
-// context and address are the block's start.
+// Maps each live block to the one storage that owns it, and holds that storage: its deleter is the
+// allocator's, its context and address are the block's start.
 using Owners = std::map<const void*, c10::Storage>;
 
 // `roots` are storages that may own blocks; others among them, views and storages of the CPU, are
@@ -35,7 +35,7 @@ struct Checkpoint {
   Owners owners;
 };
 
-// Of a settled pool. Throws what resolve_owners throws, and what the allocator throws.
+// The pool must be settled. Throws what resolve_owners throws, and what the allocator throws.
 Checkpoint take_checkpoint(const PrivatePool& pool, const std::vector<c10::Storage>& roots);
 
 // Sets the pool from `current`, what it holds now, to `target`, an earlier checkpoint. Storages

@@ -70,7 +70,7 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   std::shared_ptr<const Recording> recording() const { return recording_; }
-  // Of the session that is installed; null if there is none.
+  // Returns the recording of the session that is installed; null if there is none.
   static const Recording* active_recording();
 
  private:

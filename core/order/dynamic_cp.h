@@ -26,14 +26,13 @@ struct CpGroup {
 using CpMicrobatch = std::vector<CpGroup>;  // groups in the order of their ranks; all ranks
 using CpSchedule = std::vector<CpMicrobatch>;
 
-// Throws Error DC1 for limits out of range and DC2 for a length that is below 1 or above ranks *
-// cap.
+// Throws Error DC1 for limits out of range and DC2 for a length below 1 or above ranks * cap.
 void check_batch(const CpLimits& limits, const std::vector<std::int64_t>& lengths);
 
 // Upstream's greedy schedule, longest sequence first: all decisions, ties included, as the public
-// scheduler makes them. Throws Error as check_batch, and DC3 if too few groups
-// exist to make the number of microbatches a multiple of N: groups before alignment must number at
-// least N * ceil(M / N). A batch without sequences has no microbatches.
+// scheduler makes them. Throws Error as check_batch, and DC3 if too few groups exist to make the
+// number of microbatches a multiple of N: groups before alignment must number at least
+// N * ceil(M / N). A batch without sequences has no microbatches.
 CpSchedule greedy_schedule(const CpLimits& limits, const std::vector<std::int64_t>& lengths);
 
 // Splits microbatches until their number is a multiple of N, as greedy_schedule does at its end.

@@ -28,8 +28,8 @@ inline constexpr int kMostEvents = 1 << 24;  // of one order
 // schedule.
 Order training_order(const PipelineShape& shape, int microbatches);
 
-// The same construction without the precondition OP2: the order of a capture, whose number of
-// microbatches is the ring length and need not be one that the scheduler would run.
+// Builds the order of a capture in the same way, but without the precondition OP2: its number of
+// microbatches is the ring length, which need not be one that the scheduler would run.
 Order capture_order(const PipelineShape& shape, int microbatches);
 
 // Whether the schedulers run a step of that many microbatches (OP1 and OP2).

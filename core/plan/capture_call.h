@@ -87,9 +87,9 @@ struct CaptureCall {
 // - C25 a sample without a first positional input
 // - W11 no warm-up iteration
 // - L02 a branch (field 2) twice in a family (fields 1, 3, 4)
-// - K09a a branch twice in a lockstep run: in neighbouring events that are equal in direction, chunk
-//   of the plan (field 3), microbatch, physical slot (field 1) and layers. An event of a chunk
-//   without layers ends a run
+// - K09a a branch twice in a lockstep run: in neighbouring events that are equal in direction,
+//   chunk of the plan (field 3), microbatch, physical slot (field 1) and layers. An event of a
+//   chunk without layers ends a run
 void check(const CaptureCall& call);
 
 }  // namespace slotgraph

@@ -72,7 +72,7 @@ void check_shape(const Plan& plan);
 //   layers returns no gradient: its events are no partners in PL05 nor in the second half of PL14,
 //   but do come between others. A plan without layers has nothing that lives.
 void check(const Plan& plan);
-// The same up to OR2: what makes a plan's numbers safe to use as indices.
+// Checks the same rules up to OR2: they make a plan's numbers safe to use as indices.
 void check_structure(const Plan& plan);
 
 // Whether the base order, in which branches are captured, holds PL04 and PL05 as well: the public

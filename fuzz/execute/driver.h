@@ -24,8 +24,8 @@ class AddressBook {
 
 // What an execution is driven with; each part may be missing.
 struct Watchers {
-  AddressBook* addresses =
-      nullptr;  // notes output 0 and the leading input's gradient of each frame
+  // Notes output 0 and the leading input's gradient of each frame.
+  AddressBook* addresses = nullptr;
   Shadow* shadow = nullptr;
   // Missing incoming gradients are passed as zeros, which is what a replay makes of them.
   bool pass_zeros = false;
