@@ -10,7 +10,7 @@ namespace slotgraph {
 
 using Colouring = std::vector<int>;  // of each node, from 0 without gaps
 
-// Colours greedily by saturation (Brelaz, "New methods to color the vertices of a graph", 1979), and
+// Colours greedily by saturation (Brelaz, "New methods to color the vertices of a graph", 1979) and
 // breaks ties as the public planner does: the next node has most colours among its neighbours, then
 // the largest degree, then the smallest number, and gets the smallest free colour. The graph has at
 // most kMostNodes nodes.
