@@ -8,8 +8,8 @@
 
 namespace slotgraph {
 
-// `[PL04] slot 17, field colour: found 3, expected a colour that no live frame has; use …`
-// The rule id is stable: tests and tools match it, not the text.
+// `[PL04] slot 17, field saved_arena_id: found 3, expected a colour that no live frame has; use …`
+// The rule id is stable: tests and tools match it, not the text. docs/rules.md lists all of them.
 class Error : public std::runtime_error {
  public:
   // Where the mistake is.

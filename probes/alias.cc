@@ -1,4 +1,4 @@
-// Three-way alias probe: eager, native graphs and slot graphs (runtime.md 7.4 and 10.6 c).
+// Three-way alias probe: eager, native graphs and slot graphs.
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>

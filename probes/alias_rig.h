@@ -1,4 +1,4 @@
-// The module of the alias probe: one output for each line of runtime.md 7.4 that has a tensor.
+// The module of the alias probe: one output for each kind of alias that an output may have.
 #ifndef PROBES_ALIAS_RIG_H_
 #define PROBES_ALIAS_RIG_H_
 

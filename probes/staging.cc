@@ -1,5 +1,5 @@
 // Staging under overlapping liveness: one caller-owned tensor is the sample of frames that are live
-// together (runtime.md 4.2 and 10.6 c).
+// together.
 #include <ATen/Functions.h>
 #include <fmt/format.h>
 

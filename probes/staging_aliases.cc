@@ -55,8 +55,8 @@ void probe_staged_aliases(Mode mode, Rows& rows) {
     });
   }
   // One buffer serves one colour. Copying modes put it where the leading input of both colours
-  // would have to alias the other input, so that no assignment is right, and must say so
-  // (runtime.md 4.2, L01). Placement gives every frame places of its own.
+  // would have to alias the other input, so that no assignment is right, and must say so (L01).
+  // Placement gives every frame places of its own.
   for (const Way& way : ways) {
     const std::string question = "samples " + way.name + ", one tensor for two colours: ";
     const bool placed = mode == Mode::kPlacement;

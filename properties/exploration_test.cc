@@ -1,5 +1,5 @@
-// Schedules beyond those of a pipeline (runtime.md O12), captures again and again (O6), and where
-// PyTorch's arrangement breaks.
+// Schedules beyond those of a pipeline, captures again and again, and where PyTorch's arrangement
+// breaks.
 #include <ATen/Functions.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <fmt/format.h>

@@ -96,7 +96,7 @@ TEST_F(Faults, ParametersUsedInTurnAreRefused) {
 
 // G-12: samples of other sizes over one buffer. Where survivors are born in the arenas, inputs of
 // all variants share one place; copies keep one place for each size, as the published runtime
-// (runtime.md 4.2).
+// does.
 TEST_F(Faults, InputsOfAllVariantsShareOnePlace) {
   const at::Tensor buffer = at::ones({2048}, at::kCUDA);
   const auto live_bytes = [&](Mode mode, std::int64_t smaller) {

@@ -47,7 +47,7 @@ MemoryUse measure(Mode mode, const std::vector<int>& cp_sizes) {
   return graph_callables(modules, samples, slots.base_order, slots, {.mode = mode})->memory();
 }
 
-// peer.md 7 measured 66 of 66 MiB for a sketch; here static inputs count on both sides.
+// Static inputs count on both sides.
 TEST(Memory, PlacementNeedsLittleMoreThanItsLargestVariantAlone) {
   device::initialise();
   const std::vector<int> all{8, 4, 2, 1};

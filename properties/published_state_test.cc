@@ -1,5 +1,5 @@
-// The tests of the published runtime (runtime.md 10) about process state, refusals and memory. Rows
-// that are not here: published_test.cc.
+// The tests of the published runtime about process state, refusals and memory. Those that are not
+// here: published_test.cc.
 #include <ATen/Functions.h>
 #include <ATen/SavedTensorHooks.h>
 #include <c10/core/AllocatorConfig.h>

@@ -1,10 +1,12 @@
-// The tests of the published runtime (runtime.md 10): values, gradients and addresses. State and
-// errors are in published_state_test.cc. Each runs in all three sharing modes: the one of 10.3 is
-// kCheckpoint, that of 10.4 kArena.
+// The tests of the published runtime: values, gradients and addresses. State and errors are in
+// published_state_test.cc. Each runs in all three sharing modes.
 //
-// Rows that are not here:
+// The name of a test is `Row`, the group of the published test, and the rest of that test's name.
+// The groups: 10.1 without slots, 10.2 process state, 10.3 the runtime that shares by checkpoints
+// (here kCheckpoint), 10.4 the one that shares by arenas (kArena), 10.6 injected failures. Not here
+// are:
 //
-//   row                                              why
+//   test                                             why
 //   10.1 fp8 weight caching, cp_p2p_transport_group  no quantised weights, no process groups here
 //   10.1 make_graphed_callables, dot product, ...    properties/equality_test.cc: every block
 //   10.2 class call operator, garbage collection     Python

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Checks what clang-format and the compiler do not: lengths, include guards, forbidden calls, leftovers.
+"""Checks what clang-format and the compiler do not: lengths, include guards, forbidden calls, leftovers, rule ids.
 
 usage: tools/tidy.py [--help] [FILE ...]
 
-Checks the given files, or without any every source file of the project. Prints one line for each finding,
-`file:line: rule: found, expected`.
+Checks the given files, or without any every source file of the project, and then docs/rules.md against them. Prints
+one line for each finding, `file:line: rule: found, expected`.
 
 exit status: 0 clean; 1 findings; 64 wrong usage
 """
@@ -38,6 +38,16 @@ CALLS = [
 RANDN = re.compile(r"\b(?:at|torch)::rand(?:n\w*|int\w*|_like)?\s*\(")
 LEFTOVERS = re.compile(r"\b(?:" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK"]) + r")\b")
 MACHINE_PATHS = re.compile(r"(?<![\w.)}\]-])/(?:" + "|".join(["work", "root", "home", "Users"]) + r")/\w*")
+# Texts that are not in the repository: a comment says the fact itself.
+CITATIONS = re.compile(r"\b(?:runtime|planner|design|allocator|peer|harness|public_bugs)\." + r"md\b")
+# TEMPORARY: folders that still cite. Delete the list, and what uses it, once they do not.
+STILL_CITING = ("core/graph/", "core/record/", "fuzz/campaign/", "fuzz/repro/", "fuzz/sweep/", "reports/")
+
+# Ids of rules: each is a string of its own in the sources, and a row of the page.
+RULES_PAGE = "docs/rules.md"
+RULE_FOLDERS = ("core", "fuzz", "probes", "properties", "reports", "tools")
+RULE_ID = r"[A-Z]{1,3}[0-9]{1,2}[a-z]?"
+RULE_ROW = re.compile(rf"\|\s*({RULE_ID})\s*\|.*\|\s*`([^`|]*)`\s*\|\s*$")
 STRINGS_AND_COMMENTS = re.compile(
     r'R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"' r'|"(?:\\.|[^"\\\n])*"' r"|(?<![\w'])'(?:\\.|[^'\\\n])+'"
     r"|//[^\n]*" r"|/\*.*?\*/", re.DOTALL)
@@ -90,7 +100,7 @@ def unordered_loops(code, names):
             yield match.start(), last.group(1)
 
 
-def check_lines(kind, lines):
+def check_lines(name, kind, lines):
     fenced = False
     for number, line in enumerate(lines, 1):
         if kind == "text" and line.startswith("```"):
@@ -106,6 +116,9 @@ def check_lines(kind, lines):
             yield number, "leftover", match.group(), "finished work"
         for match in MACHINE_PATHS.finditer(line):
             yield number, "machine-path", match.group(), "a path that exists on every machine"
+        for match in CITATIONS.finditer(line):
+            if not name.startswith(STILL_CITING):
+                yield number, "citation", match.group(), "the fact itself: that text is not in the repository"
     if len(lines) > FILE_LINES:
         yield FILE_LINES + 1, "file-length", f"{len(lines)} lines", f"at most {FILE_LINES}"
 
@@ -147,7 +160,7 @@ def check_text(name, text, header=""):
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
-    findings = list(check_lines(kind, lines))
+    findings = list(check_lines(name, kind, lines))
     if kind == "cc":
         if name.endswith(".h"):
             findings += check_guard(name, lines)
@@ -172,6 +185,53 @@ def check_file(root, path):
     return check_text(path.relative_to(root).as_posix(), text, header.read_text() if has_header else "")
 
 
+def holds_rules(path):
+    """Whether ids in this file, named from the root, are those of production code: tests match ids, and throw none."""
+    testing = path.stem.endswith(("_test", "testing")) or {"testing", "testdata"} & set(path.parts)
+    return path.suffix in (".cc", ".h") and path.parts[0] in RULE_FOLDERS and not testing
+
+
+def rule_ids(text):
+    """(line, id, thrown) of every string of a C++ text that is an id. One that is compared with is not thrown."""
+    for match in STRINGS_AND_COMMENTS.finditer(text):
+        if re.fullmatch(f'"{RULE_ID}"', match.group()):
+            compared = re.search(r"[=!]=\s*$", text[max(0, match.start() - 80):match.start()])
+            yield text.count("\n", 0, match.start()) + 1, match.group()[1:-1], not compared
+
+
+def check_rules(page, sources_by_name, exists):
+    """(file, line, rule, found, expected) of every difference between the page of rules and the sources."""
+    rows = {}
+    for number, line in enumerate(page.split("\n"), 1):
+        row = RULE_ROW.match(line)
+        if not row:
+            continue
+        rule, promise = row.groups()
+        if rule in rows:
+            yield RULES_PAGE, number, "rule-id", f"a second row of {rule}", "one row for each id"
+        rows.setdefault(rule, number)
+        if not exists(promise):
+            yield RULES_PAGE, number, "rule-id", promise, "a file of the project"
+    thrown = set()
+    for name, text in sources_by_name.items():
+        for number, rule, throws in rule_ids(text):
+            if throws:
+                thrown.add(rule)
+            if rule not in rows:
+                yield name, number, "rule-id", rule, f"a row of {RULES_PAGE} that says what it means"
+    for rule, number in rows.items():
+        if rule not in thrown:
+            yield RULES_PAGE, number, "rule-id", f"{rule}, which no source throws", "the id of a rule"
+
+
+def check_rules_of(root, paths):
+    page = root / RULES_PAGE
+    named = ((path.relative_to(root), path) for path in paths)
+    texts = {name.as_posix(): path.read_text(encoding="utf-8", errors="replace")
+             for name, path in named if holds_rules(name)}
+    return sorted(check_rules(page.read_text() if page.is_file() else "", texts, lambda name: (root / name).is_file()))
+
+
 def main(arguments):
     if any(a.startswith("-") for a in arguments):
         print(__doc__, end="")
@@ -188,6 +248,9 @@ def main(arguments):
         for line, rule, found, expected in check_file(root, path):
             print(f"{path.relative_to(root).as_posix()}:{line}: {rule}: found {found}, expected {expected}")
             count += 1
+    for name, line, rule, found, expected in [] if arguments else check_rules_of(root, paths):
+        print(f"{name}:{line}: {rule}: found {found}, expected {expected}")
+        count += 1
     print(f"{len(paths)} files, {count} findings", file=sys.stderr)
     return 1 if count else 0
 

@@ -50,6 +50,48 @@ class Lines(unittest.TestCase):
         self.assertEqual(rules("a.md", "see core/work/a.h and https:" + "//example.com/work/a\n"), [])
 
 
+    def test_texts_that_are_not_here(self):
+        for text in ("runtime", "planner", "design", "allocator", "peer", "harness", "public_bugs"):
+            self.assertEqual(rules("a.cc", f"// as {text}." + "md 2.3 says\n"), [(1, "citation")], text)
+        self.assertEqual(rules("a.md", "see bench.md, core/design and library.md\n"), [])
+        for folder in tidy.STILL_CITING:
+            self.assertEqual(rules(folder + "a.cc", "// runtime." + "md 2.3\n"), [], folder)
+
+
+class RuleIds(unittest.TestCase):
+    PAGE = "# Rules\n\n| id | meaning | promised in |\n|---|---|---|\n| C01 | it is bad | `core/a.h` |\n"
+
+    def findings(self, page, sources):
+        return list(tidy.check_rules(page, sources, lambda name: name == "core/a.h"))
+
+    def test_pages_and_sources_that_agree(self):
+        for throw in ('Error({"C01", where})', 'Error({.rule = "C01"})', 'require(a == b, "C01", 1)',
+                      'adopt(target_,\n  "C01")'):
+            self.assertEqual(self.findings(self.PAGE, {"core/a.cc": throw}), [], throw)
+
+    def test_an_id_without_row(self):
+        found = self.findings(self.PAGE, {"core/a.cc": 'Error({"C01"});\n\nError({"PL17"});\n'})
+        self.assertEqual([finding[:4] for finding in found], [("core/a.cc", 3, "rule-id", "PL17")])
+
+    def test_a_row_without_id(self):
+        for source in ("", '// "C01"\n', 'f("C01 is bad");', 'if (error.rule() == "C01") g();', 'a != "C01"'):
+            found = self.findings(self.PAGE, {"core/a.cc": source})
+            self.assertEqual([finding[:3] for finding in found], [("docs/rules.md", 5, "rule-id")], source)
+
+    def test_a_second_row_and_a_file_that_is_not_there(self):
+        page = self.PAGE + "| C01 | it is worse | `core/b.h` |\n"
+        found = self.findings(page, {"core/a.cc": 'Error({"C01"})'})
+        self.assertEqual([finding[:4] for finding in found], [("docs/rules.md", 6, "rule-id", "a second row of C01"),
+                                                             ("docs/rules.md", 6, "rule-id", "core/b.h")])
+
+    def test_which_files_hold_rules(self):
+        for name, holds in [("core/a.cc", True), ("probes/a.h", True), ("tools/bench/a.cc", True),
+                            ("core/a_test.cc", False), ("core/testing/a.cc", False), ("properties/testing.cc", False),
+                            ("properties/published_testing.cc", False), ("third_party/a.cc", False), ("a.cc", False),
+                            ("core/testdata/a.cc", False), ("core/a.py", False)]:
+            self.assertEqual(bool(tidy.holds_rules(pathlib.PurePath(name))), holds, name)
+
+
 class IncludeGuard(unittest.TestCase):
     def test_follows_the_path(self):
         self.assertEqual(rules("core/a.h", HEADER.format("int a();")), [])
@@ -139,6 +181,15 @@ class Command(unittest.TestCase):
         status, output = self.run_in({"core/out/a.cc": "\t\n", ".ci/run": "#!/bin/sh\n\ttrue\n"})
         self.assertEqual((status, [line.split(" ")[0] for line in output.splitlines()]),
                          (1, [".ci/run:2:", "core/out/a.cc:1:", "core/out/a.cc:1:"]))
+
+    def test_rules_of_the_whole_project(self):
+        files = {"core/a.cc": 'throw Error({"C01"});\n', "core/a_test.cc": 'f("C02");\n', "docs/rules.md": RuleIds.PAGE,
+                 "core/a.h": HEADER.format("int a();")}
+        self.assertEqual(self.run_in(files), (0, ""))
+        del files["docs/rules.md"]
+        status, output = self.run_in(files)
+        self.assertEqual((status, output.split(",")[0]), (1, "core/a.cc:1: rule-id: found C01"))
+        self.assertEqual(self.run_in(files, ["{root}/core/a.cc"]), (0, ""))
 
     def test_given_files_and_wrong_usage(self):
         files = {"core/a.cc": "rand();\n", "core/b.cc": "int b;\n"}

@@ -20,10 +20,10 @@
 namespace slotgraph::device {
 
 struct Capabilities {
-  std::string name;             // `host` or `cuda`
-  std::string instruction_set;  // what tensor digests depend on, with the versions of torch and its
-                                // math library
-  bool simulated = false;       // all of Simulation is honoured
+  std::string name;  // `host` or `cuda`
+  // What tensor digests depend on, with the versions of torch and its math library.
+  std::string instruction_set;
+  bool simulated = false;  // all of Simulation is honoured
   // Random operators give cuRAND's values; a generator does not refuse a state in a capture, whose
   // draws then ignore it.
   bool library_random_values = false;

@@ -20,8 +20,8 @@ struct Node {
   Work work;
   cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
   std::vector<Node*> dependencies;
-  std::size_t index =
-      0;  // position in its graph: a topological order, since nodes come after what they wait for
+  // Position in its graph. It is a topological order, since nodes come after what they wait for.
+  std::size_t index = 0;
 };
 
 // Calls `destroy` when the last reference is gone (cudaUserObject).

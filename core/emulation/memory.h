@@ -49,8 +49,8 @@ class DeviceMemory {
   std::map<int, AddressSpace> spaces_;
   std::size_t used_[kMaxDevices] = {};
   std::uint8_t poison_ = 0xFF;
-  std::map<std::uint8_t, int>
-      poison_files_;  // byte → file descriptor, open for the life of the process
+  // The file descriptor of each byte, open for the life of the process.
+  std::map<std::uint8_t, int> poison_files_;
   Random random_{0};
 };
 

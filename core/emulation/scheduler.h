@@ -28,8 +28,8 @@ struct Work {
   const void* source = nullptr;
   std::size_t bytes = 0;
   std::uint8_t byte = 0;
-  std::shared_ptr<std::vector<std::uint8_t>>
-      snapshot;                            // kCopy of pageable memory: the bytes at the call
+  // kCopy of pageable memory: the bytes at the call.
+  std::shared_ptr<std::vector<std::uint8_t>> snapshot;
   std::shared_ptr<std::uint64_t> tick;     // kTick: receives the number of tasks run so far
   std::shared_ptr<const void> keep_alive;  // what must live until this has run
 };

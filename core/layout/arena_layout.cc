@@ -50,6 +50,14 @@ void raise(std::map<int, std::int64_t>& arenas, int arena, std::int64_t need) {
 
 }  // namespace
 
+// Why branches are laid out one by one, each from byte 0 of its arena: frames of one colour are
+// never in flight together, and a frame is in flight in one variant at most, so no two branches of
+// an arena need it at the same time. It has to hold the largest of them, not their sum, and they
+// need not agree on places. Only the surfaces of one family must agree, which callers see; that is
+// checked before anything is laid out. In a branch outputs come first, and what is saved follows. A
+// saved tensor that an output or the leading input covers, and that the forward does not write
+// afterwards, lies there already and costs no bytes.
+
 ArenaLayout lay_out(const std::vector<BranchTensors>& branches) {
   for (std::size_t i = 0; i < branches.size(); ++i) {
     if (!branches[i].inputs.empty()) continue;

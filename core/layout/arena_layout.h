@@ -1,5 +1,5 @@
 // The arenas of a capture: what every branch needs, the largest need of every colour, and the place
-// of every tensor in them (runtime.md 4).
+// of every tensor in them.
 //
 // All functions of this room are pure. This layout is that of sharing by copying; frame_layout.h
 // has that of `placement`.

@@ -55,7 +55,7 @@ TEST(Cluster, MergesOverlapsAndKeepsTouchingRangesApart) {
   EXPECT_EQ(cluster({floats(0, 1, 1)}, {-1}).size(), 0u);
 }
 
-// runtime.md 4.5: an output and its slice are one group of 64 bytes.
+// An output and its slice share a storage, so they are one group of 64 bytes.
 TEST(Outputs, KeepAliasesAndTheirPlaces) {
   const SurfaceLayout layout =
       lay_out_outputs({arena(floats(5, 0, 16)), none(), state(floats(9, 0, 4)),

@@ -49,7 +49,7 @@ RC_GTEST_PROP(Place, RegionsAreDisjointAlignedAndInsideTheArena, (const Raw& raw
   }
 }
 
-// design.md: equal addresses for role position i whenever positions 0..i-1 exist in both variants.
+// The role at position i has one address in two variants whenever both have positions 0..i-1.
 RC_GTEST_PROP(Place, OneVariantMoreMovesOnlyRolesBehindANewOrLargerOne, (const Raw& raw)) {
   auto variants = survivors(raw);
   RC_PRE(variants.size() >= 2u);

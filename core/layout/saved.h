@@ -1,5 +1,4 @@
-// Where the tensors that a forward saves for its backward lie while the branch is live (runtime.md
-// 3.3, 3.5, 4.3, 4.4).
+// Where the tensors that a forward saves for its backward lie while the branch is live.
 #ifndef CORE_LAYOUT_SAVED_H_
 #define CORE_LAYOUT_SAVED_H_
 

@@ -25,6 +25,13 @@ auto key_of(const StagedBranch& branch) {
                     t.requires_grad);
 }
 
+// Why one augmenting path for each group is right. Groups and storages are the two sides of a
+// bipartite graph, and a path may move groups to other storages but leaves none without. So the
+// groups that a fresh buffer cannot serve, which come first, are never given up for later ones. If
+// no path begins at such a group, then no assignment serves it together with those before it, and
+// to refuse is right. At the end no path is left, so as many groups as possible use storages of
+// samples. To take the first sample's storage for each group would be wrong: two colours may have
+// one sample, and both would live in it.
 class Matching {
  public:
   explicit Matching(const std::vector<StagedBranch>& branches) : branches_(branches) {

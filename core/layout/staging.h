@@ -1,4 +1,4 @@
-// Which buffer the leading input of each branch is copied into (runtime.md 4.2).
+// Which buffer the leading input of each branch is copied into.
 #ifndef CORE_LAYOUT_STAGING_H_
 #define CORE_LAYOUT_STAGING_H_
 

@@ -1,5 +1,5 @@
 // What a branch shows to its callers, its outputs and returned gradients: where they lie in arenas,
-// and what the branches of one frame must have in common (runtime.md 2.3, 4.5, 4.6).
+// and what the branches of one frame must have in common.
 #ifndef CORE_LAYOUT_SURFACE_H_
 #define CORE_LAYOUT_SURFACE_H_
 

@@ -1,4 +1,4 @@
-// Tensors as layouts see them: strided byte ranges of storages (runtime.md 4).
+// Tensors as layouts see them: strided byte ranges of storages.
 #ifndef CORE_LAYOUT_TENSOR_SPEC_H_
 #define CORE_LAYOUT_TENSOR_SPEC_H_
 
@@ -31,7 +31,7 @@ struct TensorSpec {
 
 // Bytes from the first element to the end of the last; 0 for a tensor without elements.
 std::int64_t span_bytes(const TensorSpec& tensor);
-// Its place in its storage.
+// Returns its place in its storage.
 ByteRange range_of(const TensorSpec& tensor);
 
 inline constexpr std::int64_t kPieceAlignment = 256;  // bytes, of every piece of an arena
@@ -48,7 +48,7 @@ struct Component {
 
 // The components of tensors that share `group` numbers; those of one group have one storage.
 // Touching ranges are separate. Tensors without bytes, and those with a negative group, are in
-// none. In order of group, then place.
+// none. They come in order of group, then place.
 std::vector<Component> cluster(const std::vector<TensorSpec>& tensors,
                                const std::vector<int>& groups);
 

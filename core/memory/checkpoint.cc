@@ -202,6 +202,14 @@ class Switch {
 
   // Whatever the failure left: nobody owns anything, the allocator frees what is there and rebuilds
   // what was, and the owners take it back.
+  //
+  // Why in this order. Before the allocator builds a state it frees every block of the pool. A
+  // storage that still owned one would free it once more, or free what lies there by then. So
+  // ownership goes first, from the storages of both checkpoints, because the failure may have come
+  // after some of `target` had got their blocks. This cannot fail, so no storage is left half way.
+  // Owners come back last, when their blocks lie at their addresses again, and only then is there
+  // something to check. A failure in here ends the process: nobody knows any more which block is
+  // whose.
   void roll_back(const std::string& cause) {
     const trace::PhaseScope phase(Phase::rollback);
     try {

@@ -1,5 +1,4 @@
-// Allocator checkpoints of a private pool, and the transactional switch from one to another
-// (runtime.md 5; section numbers below are of it).
+// Allocator checkpoints of a private pool, and the transactional switch from one to another.
 #ifndef CORE_MEMORY_CHECKPOINT_H_
 #define CORE_MEMORY_CHECKPOINT_H_
 
@@ -16,18 +15,18 @@
 
 namespace slotgraph {
 
-// Of each live block the one storage that owns it, held: its deleter is the allocator's, its
-// context and address are the block's start.
+// Maps each live block to the one storage that owns it, and holds that storage: its deleter is the
+// allocator's, its context and address are the block's start.
 using Owners = std::map<const void*, c10::Storage>;
 
 // `roots` are storages that may own blocks; others among them, views and storages of the CPU, are
 // passed over, and one may come twice. Changes nothing. Throws Error K09: a block with two owners,
-// an owner inside a block, or blocks without owner, with their number and sizes (5.6).
+// an owner inside a block, or blocks without owner, with their number and sizes.
 Owners resolve_owners(const std::map<const void*, std::size_t>& live,
                       const std::vector<c10::Storage>& roots);
 
-// Synchronises the device and retires frees that wait for events (5.4, 5.5). No allocator scope may
-// be open. Throws Error K09 if frees keep waiting.
+// Synchronises the device and retires frees that wait for events. No allocator scope may be open.
+// Throws Error K09 if frees keep waiting.
 void settle(const PrivatePool& pool);
 
 struct Checkpoint {
@@ -36,7 +35,7 @@ struct Checkpoint {
   Owners owners;
 };
 
-// Of a settled pool. Throws what resolve_owners throws, and what the allocator throws.
+// The pool must be settled. Throws what resolve_owners throws, and what the allocator throws.
 Checkpoint take_checkpoint(const PrivatePool& pool, const std::vector<c10::Storage>& roots);
 
 // Sets the pool from `current`, what it holds now, to `target`, an earlier checkpoint. Storages
@@ -49,8 +48,8 @@ Checkpoint take_checkpoint(const PrivatePool& pool, const std::vector<c10::Stora
 // rolled back: the pool and all owners of `current` are what they were, and the failure is thrown:
 // Error S2 a block is not freed, S3 (K09) frees keep waiting, S4 a block of the pool is live that
 // `current` does not know, S5, S6, S7 the result is not `target`; exceptions of the allocator as
-// they are. If the rollback fails the process ends (core/fatal.h): the text has both errors,
-// `label` and the blocks that are lost.
+// they are. If the rollback fails, which R5, R6, R7 find like S5, S6, S7, the process ends
+// (core/fatal.h): the text has both errors, `label` and the blocks that are lost.
 void switch_pool(const PrivatePool& pool, const Checkpoint& current, const Checkpoint& target,
                  const std::string& label);
 

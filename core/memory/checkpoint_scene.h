@@ -21,7 +21,7 @@ namespace slotgraph::checkpoint_scene {
 using testing::rule;
 namespace caching = c10::cuda::CUDACachingAllocator;
 
-// One storage as O7 compares it.
+// What a rollback must give back to one storage.
 struct Ownership {
   const void* storage;
   const void* address;

@@ -1,7 +1,6 @@
 // Checkpoints: what they are, what is refused, and switches that succeed.
 #include "core/memory/checkpoint_scene.h"
 
-// "Row" in comments: the row of the table in runtime.md 5.9.
 namespace slotgraph::checkpoint_scene {
 namespace {
 
@@ -167,7 +166,7 @@ TEST_F(PendingTest, FreesThatKeepWaitingAreRefused) {
     EXPECT_EQ(rule([&] { settle(pool); }), "K09");
   }
   EXPECT_TRUE(now() == before);
-  // Row 1: no checkpoint while events are outstanding.
+  // No checkpoint while events are outstanding.
   EXPECT_THROW(take_checkpoint(pool, roots({&kept, &fresh})), c10::Error);
   EXPECT_THROW(switch_pool(pool, post, pre, "early"), c10::Error);
   EXPECT_TRUE(now() == before);
@@ -179,7 +178,7 @@ TEST_F(PendingTest, ABlockThatAnotherStreamUsedIsSwitched) {
   expect_advances();
 }
 
-// Row 3, and a free that becomes pending half way: the rollback must wait for the device too.
+// A free throws, and one before it waits for an event: the rollback must wait for the device too.
 TEST_F(PendingTest, BlocksThatAnotherStreamUsedAreRolledBack) {
   for (int k = 1; k <= 7; ++k) {
     for (const at::Tensor& tensor : fresh) use_on_other_stream(tensor);

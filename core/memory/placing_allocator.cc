@@ -16,6 +16,14 @@ namespace {
 
 namespace caching = c10::cuda::CUDACachingAllocator;
 
+// Why counting finds the survivors: an allocator is told a size and nothing else, but a module that
+// does the same in every run allocates in the same order, so the number of an allocation says which
+// one it is. Allocations of other threads, and of streams outside the capture, would shift the
+// numbers and are not counted. If a size differs, the module did something else: the allocation is
+// born in the pool as any other, and whoever made the plan finds it when he compares the recording.
+// Only placed blocks have a deleter of ours. The others keep the native one, by which checkpoints
+// know owners, and the allocator's trace tracker reports when they are freed.
+
 // Where the blocks of all recordings lie: the trace tracker reports frees by address.
 class LiveBlocks {
  public:

@@ -1,6 +1,6 @@
-// The placing allocator: a CUDA allocator that delegates to the native one, watches what a branch
-// allocates, and serves planned allocations at planned addresses (design.md 2, sharing mode
-// `placement`).
+// The placing allocator, on which sharing mode `placement` stands: a CUDA allocator that delegates
+// to the native one, watches what a branch allocates, and serves planned allocations at planned
+// addresses.
 //
 // The allocator object and its one trace tracker live as long as the process, because storages keep
 // their allocator's address and trackers cannot be detached; outside a Session both are idle.
@@ -56,8 +56,9 @@ struct PlacementPlan {
 };
 
 // Installs the placing allocator for the calling thread; the destructor uninstalls it. One session
-// at a time in the process. It counts the non-empty allocate calls of this thread, during a capture
-// only those on streams of the capture; raw_alloc is neither counted nor placed.
+// at a time in the process: a second one throws Error G01. An allocation whose planned offset would
+// leave the arena throws Error G02. It counts the non-empty allocate calls of this thread, during a
+// capture only those on streams of the capture; raw_alloc is neither counted nor placed.
 class Session {
  public:
   // Only records (warm-up).
@@ -69,7 +70,7 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   std::shared_ptr<const Recording> recording() const { return recording_; }
-  // Of the session that is installed; null if there is none.
+  // Returns the recording of the session that is installed; null if there is none.
   static const Recording* active_recording();
 
  private:

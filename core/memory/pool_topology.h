@@ -36,7 +36,7 @@ struct PoolTopology {
 
 PoolTopology topology_of(const PrivatePool& pool);
 
-// Whether `later` differs by added segments only that are wholly free (runtime.md O8).
+// Whether `later` differs by added segments only that are wholly free.
 bool grew_only_free(const PoolTopology& earlier, const PoolTopology& later);
 
 }  // namespace slotgraph

@@ -15,11 +15,12 @@ struct Region {
   bool contains(const Region& other) const { return begin <= other.begin && other.end() <= end(); }
 };
 
-// From the first to past the last byte that the tensor's elements reach; empty without elements.
+// The region goes from the first byte that the tensor's elements reach to past the last one; it is
+// empty without elements.
 Region region_of(const at::Tensor& tensor);
 // False if either is empty.
 bool overlap(const Region& a, const Region& b);
-// Its bytes as a tensor, which does not keep the memory alive.
+// Returns a tensor of the region's bytes, which does not keep the memory alive.
 at::Tensor bytes_of(const Region& region);
 
 }  // namespace slotgraph

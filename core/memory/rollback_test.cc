@@ -1,7 +1,6 @@
 // Switches that are refused, rolled back, or end the process.
 #include "core/memory/checkpoint_scene.h"
 
-// "Row" in comments: the row of the table in runtime.md 5.9.
 namespace slotgraph::checkpoint_scene {
 namespace {
 
@@ -15,7 +14,7 @@ TEST_F(BranchTest, ACurrentThatIsNotWhatThePoolHoldsIsRefusedUntouched) {
     expect_untouched();
   };
   const void* const address = current.live.begin()->first;
-  // Row 2: an owner is missing, moved or detached.
+  // An owner is missing, moved or detached.
   refused([&](Checkpoint& c) { c.owners.erase(address); });
   refused([&](Checkpoint& c) { c.live.erase(address); });
   refused([&](Checkpoint& c) {
@@ -59,18 +58,17 @@ TEST_F(BranchTest, AFreeThatThrowsIsRolledBack) {
   for (int k = 1; k <= 7; ++k) {
     SCOPED_TRACE(k);
     {
-      FaultyAllocator faulty;  // rows 3 and 3b: the storage has given the block up by then
+      FaultyAllocator faulty;  // the storage has given the block up by then
       faulty.before_delete = throw_at(k);
       expect_rolled_back("injected");
     }
-    FaultyAllocator faulty;  // row 5
+    FaultyAllocator faulty;  // the block is free, its owner detached
     faulty.after_delete = throw_at(k);
     expect_rolled_back("injected");
   }
   expect_advances();
 }
 
-// Row 6.
 TEST_F(BranchTest, AnOwnerThatMovesWhileItsBlockIsFreedIsRolledBack) {
   {
     FaultyAllocator faulty;
@@ -87,12 +85,12 @@ TEST_F(BranchTest, AnOwnerThatMovesWhileItsBlockIsFreedIsRolledBack) {
 
 TEST_F(BranchTest, AThrowAroundTheSetStateIsRolledBack) {
   {
-    FaultyAllocator faulty;  // row 10
+    FaultyAllocator faulty;  // all owners are detached, and the pool is empty
     faulty.before_set = throw_at(1);
     expect_rolled_back("injected");
   }
   {
-    FaultyAllocator faulty;  // row 11
+    FaultyAllocator faulty;  // the target is back, and nobody owns its blocks
     faulty.after_set = [](int call, auto&) { throw_at(1)(call); };
     expect_rolled_back("injected");
   }
@@ -111,7 +109,7 @@ TEST_F(BranchTest, AnExceptionThatIsNoStdExceptionIsRolledBack) {
   expect_advances();
 }
 
-// Row 10 from a real cause: the allocator does not take the state.
+// The allocator itself does not take the state.
 TEST_F(BranchTest, ATargetWithoutStateIsRolledBack) {
   const auto state = std::exchange(post.state, nullptr);
   expect_rolled_back("allocator");
@@ -119,7 +117,7 @@ TEST_F(BranchTest, ATargetWithoutStateIsRolledBack) {
   expect_advances();
 }
 
-// Row 12b: a block does not come back.
+// A block does not come back.
 TEST_F(BranchTest, AMissingBlockIsRolledBack) {
   for (std::size_t i = 0; i < post.live.size(); ++i) {
     SCOPED_TRACE(i);
@@ -132,7 +130,7 @@ TEST_F(BranchTest, AMissingBlockIsRolledBack) {
   expect_advances();
 }
 
-// Row 14. The rollback frees the block, so nobody may own it.
+// The rollback frees the block, so nobody may own it.
 TEST_F(BranchTest, ABlockTooManyInTheResultIsRolledBack) {
   {
     FaultyAllocator faulty;
@@ -146,7 +144,7 @@ TEST_F(BranchTest, ABlockTooManyInTheResultIsRolledBack) {
   expect_advances();
 }
 
-// Row 9. The stray stays its own storage's, and works.
+// The stray stays its own storage's, and works.
 TEST_F(BranchTest, AStrayAllocationIsRolledBackAndKeepsItsOwner) {
   at::Tensor stray = in_pool(800, 7);
   before = now();
@@ -159,8 +157,8 @@ TEST_F(BranchTest, AStrayAllocationIsRolledBackAndKeepsItsOwner) {
   expect_advances();
 }
 
-// Row 12a: blocks that the allocator meets in the pool become pending, so it finds their segments
-// occupied after it has freed everything.
+// Blocks that the allocator meets in the pool become pending, so it finds their segments occupied
+// after it has freed everything.
 TEST_F(PendingTest, AFailureInsideTheAllocatorIsRolledBack) {
   {
     FaultyAllocator faulty;
@@ -179,7 +177,7 @@ TEST_F(PendingTest, AFailureInsideTheAllocatorIsRolledBack) {
   expect_advances();
 }
 
-// between a checkpoint and the switch to it somebody empties the cache. `late` has a segment
+// Between a checkpoint and the switch to it somebody empties the cache. `late` has a segment
 // of its own, which is without blocks by then.
 TEST_F(CheckpointTest, AFlushTakesNoSegmentOfAPoolThatIsHeld) {
   const std::vector<at::Tensor> kept{in_pool(600, 1)};
@@ -194,8 +192,8 @@ TEST_F(CheckpointTest, AFlushTakesNoSegmentOfAPoolThatIsHeld) {
   EXPECT_TRUE(picture({&kept, &late}) == before);
 }
 
-// X-17 where it happens all the same: nobody held the pool for a while, and its segment, at whose
-// address others are now, is gone. Row 12a from its real cause.
+// Nobody held the pool for a while, and its segment, at whose address others are now, is gone: the
+// allocator fails inside the switch.
 TEST_F(CheckpointTest, ASwitchToASegmentThatIsGoneIsRolledBack) {
   Checkpoint post;
   {
@@ -223,7 +221,7 @@ TEST_F(CheckpointTest, ASwitchToASegmentThatIsGoneIsRolledBack) {
 
 using CheckpointDeathTest = PendingTest;
 
-// Row 17, and the text.
+// The text has both errors and what is lost.
 TEST_F(CheckpointDeathTest, ARollbackThatFailsEndsTheProcess) {
   EXPECT_EXIT(
       {
@@ -270,7 +268,7 @@ TEST_F(CheckpointDeathTest, ARollbackThatFailsWithAnUnknownExceptionEndsTheProce
       ::testing::ExitedWithCode(70), "branch 1: .*unknown type.*failed too.*lost: 7 blocks");
 }
 
-// Row 8: with a scope open, which is forbidden, freed blocks wait for ever.
+// With a scope open, which is forbidden, freed blocks wait for ever.
 TEST_F(CheckpointDeathTest, FreesThatKeepWaitingEndTheProcess) {
   for (const at::Tensor& tensor : fresh) use_on_other_stream(tensor);
   EXPECT_EXIT(

@@ -1,5 +1,5 @@
 // Blocks for the rules about aliases, saved tensors and module state: one for each kind of tensor
-// that a runtime must keep apart (runtime.md D, fuzz dimensions).
+// that a runtime must keep apart.
 #include <ATen/Functions.h>
 #include <c10/core/Event.h>
 #include <c10/cuda/CUDAGuard.h>

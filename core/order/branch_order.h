@@ -1,4 +1,4 @@
-// The order in which the branches of all variants are captured (planner.md 3, runtime.md B.5).
+// The order in which the branches of all variants are captured.
 //
 // Variants are CP sizes in descending order. Chunk c (from 1) of variant v has the number c + v * V
 // in a branch order, V being the chunks of one variant, with or without layers; the sign stays.

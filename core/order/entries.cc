@@ -71,7 +71,7 @@ Order slot_order(const OrderEntries& entries) {
                                   "capture without slots, or switch the delay off"});
     }
     if (!is_event(entry)) {
-      throw Error(Error::kInput, {"O01", where, fmt::format("{}", entry),
+      throw Error(Error::kInput, {"OR1", where, fmt::format("{}", entry),
                                   "a signed chunk number from 1", "correct the order"});
     }
     order.push_back(static_cast<int>(entry));
@@ -84,7 +84,7 @@ OrderEntries expand_for_expert_overlap(const Order& order, const std::vector<int
   for (std::size_t i = 0; i < order.size(); ++i) {
     const std::size_t chunk = static_cast<std::size_t>(std::abs(std::int64_t{order[i]}));
     if (chunk >= 1 && chunk <= layers_per_chunk.size()) continue;
-    throw Error(Error::kInput, {"O01", fmt::format("order, entry {}", i), fmt::to_string(order[i]),
+    throw Error(Error::kInput, {"OR1", fmt::format("order, entry {}", i), fmt::to_string(order[i]),
                                 fmt::format("a chunk number from 1 to {}, or its negative",
                                             layers_per_chunk.size()),
                                 "correct the order"});

@@ -1,5 +1,4 @@
-// Orders in the general form of a capture call, and the features that slots forbid (planner.md 1.1,
-// 1.5; runtime.md 1.2).
+// Orders in the general form of a capture call, and the features that slots forbid.
 //
 // An entry is a signed chunk number from 1; -c - 0.5 is the delayed weight gradient of chunk c.
 #ifndef CORE_ORDER_ENTRIES_H_
@@ -31,14 +30,14 @@ void check_slot_communication(const PipelineShape& shape, const Communication& c
 bool is_event(double entry);  // a signed chunk number
 bool is_delayed_weight_gradient(double entry);
 
-// The order for slots. Throws Error: OP5 a delayed weight gradient, O01 an entry that is neither it
+// The order for slots. Throws Error: OP5 a delayed weight gradient, OR1 an entry that is neither it
 // nor a signed chunk number.
 Order slot_order(const OrderEntries& entries);
 
 // What expert-parallel overlap makes of an order: every layer is a chunk of its own, and a backward
 // with the forward that follows it interleaves layer by layer, the forward's first. With delayed
 // weight gradients one follows each backward, the last of its pair at the end of the pair. The
-// warm-up of such an order is one forward longer. Throws Error O01 for an entry that names no
+// warm-up of such an order is one forward longer. Throws Error OR1 for an entry that names no
 // chunk.
 OrderEntries expand_for_expert_overlap(const Order& order, const std::vector<int>& layers_per_chunk,
                                        bool delayed_weight_gradient);

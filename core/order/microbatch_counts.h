@@ -1,4 +1,4 @@
-// Which numbers of microbatches a step may have (planner.md 2.1).
+// Which numbers of microbatches a step may have.
 #ifndef CORE_ORDER_MICROBATCH_COUNTS_H_
 #define CORE_ORDER_MICROBATCH_COUNTS_H_
 

@@ -11,7 +11,7 @@ namespace {
 
 using testing::rule;
 
-// Pinned by the public tests (planner.md 2.1).
+// The sets that the public planner's tests expect.
 TEST(AlignedCounts, EqualThePinnedSets) {
   EXPECT_EQ(aligned_counts({2, 0, 0, 0}, 4), (std::vector{1, 2, 3, 4}));
   EXPECT_EQ(aligned_counts({4, 0, 2, 4}, 8), (std::vector{4, 8}));

@@ -43,7 +43,7 @@ bool feeds_the_pipeline(const PipelineShape& shape, int microbatches) {
          (rest == 0 || rest >= shape.pipeline_size);
 }
 
-// The chunk of each virtual microbatch, group by group (planner.md 1.2, table).
+// The chunk of each virtual microbatch, group by group.
 std::vector<int> chunk_table(const PipelineShape& shape, int microbatches) {
   const int group = shape.virtual_stages == 0 ? microbatches : shape.microbatch_group_size;
   std::vector<int> table;
@@ -125,16 +125,16 @@ void check_order(const Order& order, int chunks) {
                 {rule, std::move(where), std::move(found), std::move(expected),
                  "correct the order: +c is a forward, -c a backward of chunk c, from 1"});
   };
-  if (chunks < 1) refuse("O01", "order", fmt::format("{} chunks", chunks), "at least 1");
+  if (chunks < 1) refuse("OR1", "order", fmt::format("{} chunks", chunks), "at least 1");
   if (order.empty() || order.size() % (2 * static_cast<std::size_t>(chunks)) != 0) {
-    refuse("O01", "order", fmt::format("{} entries", order.size()),
+    refuse("OR1", "order", fmt::format("{} entries", order.size()),
            fmt::format("a positive multiple of 2 * {} chunks", chunks));
   }
   std::vector<int> forwards(chunks), backwards(chunks);
   for (std::size_t i = 0; i < order.size(); ++i) {
     const std::int64_t chunk = std::abs(std::int64_t{order[i]}) - 1;
     if (chunk < 0 || chunk >= chunks) {
-      refuse("O01", fmt::format("order, entry {}", i), fmt::to_string(order[i]),
+      refuse("OR1", fmt::format("order, entry {}", i), fmt::to_string(order[i]),
              fmt::format("a chunk number from 1 to {}, or its negative", chunks));
     }
     ++(order[i] > 0 ? forwards : backwards)[chunk];
@@ -142,7 +142,7 @@ void check_order(const Order& order, int chunks) {
   const int microbatches = static_cast<int>(order.size() / (2 * static_cast<std::size_t>(chunks)));
   for (int chunk = 0; chunk < chunks; ++chunk) {
     if (forwards[chunk] == microbatches && backwards[chunk] == microbatches) continue;
-    refuse("O01", fmt::format("order, chunk {}", chunk + 1),
+    refuse("OR1", fmt::format("order, chunk {}", chunk + 1),
            fmt::format("{} forwards and {} backwards", forwards[chunk], backwards[chunk]),
            fmt::format("{} of each, as for every chunk", microbatches));
   }
@@ -151,7 +151,7 @@ void check_order(const Order& order, int chunks) {
     int& outstanding = live[std::abs(order[i]) - 1];
     outstanding += order[i] > 0 ? 1 : -1;
     if (outstanding < 0) {
-      refuse("O02", fmt::format("order, entry {}", i), fmt::to_string(order[i]),
+      refuse("OR2", fmt::format("order, entry {}", i), fmt::to_string(order[i]),
              "a forward of that chunk before its backward");
     }
   }

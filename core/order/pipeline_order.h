@@ -1,4 +1,4 @@
-// The order in which one pipeline rank runs its chunks (planner.md 1).
+// The order in which one pipeline rank runs its chunks.
 //
 // An order is a list of signed chunk numbers from 1: +c is the forward of chunk c-1 for its next
 // microbatch, -c the backward. Forwards and backwards of a chunk are each in microbatch order
@@ -28,14 +28,15 @@ inline constexpr int kMostEvents = 1 << 24;  // of one order
 // schedule.
 Order training_order(const PipelineShape& shape, int microbatches);
 
-// The same construction without the precondition OP2: the order of a capture, whose number of
-// microbatches is the ring length and need not be one that the scheduler would run.
+// Builds the order of a capture in the same way, but without the precondition OP2: its number of
+// microbatches is the ring length, which need not be one that the scheduler would run.
 Order capture_order(const PipelineShape& shape, int microbatches);
 
 // Whether the schedulers run a step of that many microbatches (OP1 and OP2).
 bool is_legal(const PipelineShape& shape, int microbatches);
 
-// Forwards before the first backward, clipped to `total` virtual microbatches (planner.md 1.2).
+// Forwards before the first backward: P - rank - 1, or 2 (P - rank - 1) + (V - 1) N with virtual
+// stages, but at most `total`, the number of virtual microbatches.
 int warm_up_forwards(const PipelineShape& shape, int total);
 
 // One entry of an order with what it means.
@@ -48,8 +49,8 @@ struct OrderEvent {
 std::vector<OrderEvent> events(const Order& order);
 
 // Any order that a capture or a step may run: each of `chunks` chunks equally often in both
-// directions (O01: length, zero, chunk out of range, counts) and no backward before its forward
-// (O02). Throws Error with the first broken rule.
+// directions (OR1: length, zero, chunk out of range, counts) and no backward before its forward
+// (OR2). Throws Error with the first broken rule.
 void check_order(const Order& order, int chunks);
 
 // Most microbatches of each chunk that are in flight at once: forwarded, not yet back-propagated.

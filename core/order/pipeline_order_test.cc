@@ -16,7 +16,7 @@ namespace {
 
 using testing::rule;
 
-// Worked examples of planner.md 1.3.
+// Orders of small shapes, written out.
 TEST(TrainingOrder, EqualsTheWorkedExamples) {
   EXPECT_EQ(training_order({2, 0, 0, 0}, 4), (Order{1, 1, -1, 1, -1, 1, -1, -1}));
   EXPECT_EQ(training_order({2, 1, 0, 0}, 4), (Order{1, -1, 1, -1, 1, -1, 1, -1}));
@@ -52,8 +52,8 @@ TEST(TrainingOrder, RefusesWhatTheSchedulersRefuse) {
   EXPECT_EQ(refused({2, 0, 2, 4}, 6), "");
 }
 
-// Microbatch and chunk of every virtual microbatch, written from planner.md 1.2 without the code
-// under test.
+// Microbatch and chunk of every virtual microbatch, found by division, without the code under test.
+// Groups of microbatches come one after another; in a group, chunk by chunk, each microbatch.
 std::vector<std::pair<int, int>> table_of(const PipelineShape& shape, int m) {
   const int group = shape.virtual_stages == 0 ? m : shape.microbatch_group_size;
   std::vector<std::pair<int, int>> table;
@@ -66,7 +66,7 @@ std::vector<std::pair<int, int>> table_of(const PipelineShape& shape, int m) {
   return table;
 }
 
-// O8: most microbatches of each chunk in flight, for counts that are multiples of the group.
+// Most microbatches of each chunk in flight, for counts that are multiples of the group.
 std::vector<int> closed_form(const PipelineShape& shape, int m) {
   const int n = shape.virtual_stages == 0 ? 1 : shape.microbatch_group_size, v = shape.chunks();
   const int distance = shape.pipeline_size - shape.rank - 1;
@@ -80,39 +80,39 @@ std::vector<int> closed_form(const PipelineShape& shape, int m) {
   return result;
 }
 
-// Invariants O1-O11 of planner.md 1.4 for every legal shape and count.
+// What every order holds, whatever the legal shape and count.
 void expect_invariants(const PipelineShape& shape, int m) {
   const Order order = training_order(shape, m);
   const int v = shape.chunks(), total = m * v;
   const auto table = table_of(shape, m);
   SCOPED_TRACE(fmt::format("P {} rank {} V {} N {} M {}", shape.pipeline_size, shape.rank,
                            shape.virtual_stages, shape.microbatch_group_size, m));
-  ASSERT_EQ(static_cast<int>(order.size()), 2 * total);          // O1
-  ASSERT_EQ(rule([&] { check_order(order, v); }), "");           // O1, O2
-  ASSERT_EQ(*std::max_element(order.begin(), order.end()), v);   // O1
-  ASSERT_EQ(std::accumulate(order.begin(), order.end(), 0), 0);  // O3
+  ASSERT_EQ(static_cast<int>(order.size()), 2 * total);
+  ASSERT_EQ(rule([&] { check_order(order, v); }), "");
+  ASSERT_EQ(*std::max_element(order.begin(), order.end()), v);
+  ASSERT_EQ(std::accumulate(order.begin(), order.end(), 0), 0);
   int sum = 0, live = 0, most_live = 0, forward = 0, backward = 0;
   const int w = warm_up_forwards(shape, total);
   for (std::size_t i = 0; i < order.size(); ++i) {
-    ASSERT_GE(sum += order[i], 0);  // O3
+    ASSERT_GE(sum += order[i], 0);
     live += order[i] > 0 ? 1 : -1;
     most_live = std::max(most_live, live);
-    // O4, O5, O10: forwards follow the table, backwards its mirror; no rank changes it.
+    // Forwards follow the table, backwards its mirror; no rank changes it.
     if (order[i] > 0) {
       ASSERT_EQ(order[i], table[forward++].second + 1);
     } else {
       ASSERT_EQ(-order[i], v - table[backward++].second);
     }
-    // O6: one forward, one backward, between warm-up and the last forward.
+    // One forward, one backward, between warm-up and the last forward.
     const int at = static_cast<int>(i);
     const bool forwards_only = at < w, backwards_only = at >= 2 * total - w;
     ASSERT_EQ(order[i] > 0, forwards_only || (!backwards_only && (at - w) % 2 == 0));
   }
-  ASSERT_EQ(most_live, std::min(w + 1, total));  // O7
-  ASSERT_EQ(order.front(), 1);                   // O11
+  ASSERT_EQ(most_live, std::min(w + 1, total));
+  ASSERT_EQ(order.front(), 1);
   ASSERT_EQ(order.back(), -1);
   if (shape.virtual_stages == 0 || m % shape.microbatch_group_size == 0) {
-    ASSERT_EQ(peak_outstanding(order, v), closed_form(shape, m));  // O8
+    ASSERT_EQ(peak_outstanding(order, v), closed_form(shape, m));
   }
 }
 
@@ -132,7 +132,7 @@ TEST(TrainingOrder, HoldsItsInvariantsForEverySmallShape) {
   EXPECT_EQ(shapes, 3020);
 }
 
-// O9: the longest ring is rank 0's, and has a closed form from two groups on.
+// The longest ring is rank 0's, and has a closed form from two groups on.
 TEST(PeakOutstanding, IsLargestOnRankZeroAndHasAClosedForm) {
   for (int p = 2; p <= 8; ++p)
     for (int v = 0; v <= 4; ++v)
@@ -165,15 +165,15 @@ TEST(CheckOrder, NamesTheFirstBrokenRule) {
     return rule([&] { check_order(order, chunks); });
   };
   EXPECT_EQ(broken({1, 2, -2, -1}, 2), "");
-  EXPECT_EQ(broken({}, 1), "O01");
-  EXPECT_EQ(broken({1, -1}, 0), "O01");
-  EXPECT_EQ(broken({1, -1, 1}, 1), "O01");
-  EXPECT_EQ(broken({1, 0}, 1), "O01");
-  EXPECT_EQ(broken({1, -2}, 1), "O01");
-  EXPECT_EQ(broken({1, 1, -1, -1}, 2), "O01") << "chunk 2 never";
-  EXPECT_EQ(broken({1, 1, 2, -2, -2, -1}, 2), "O01");
-  EXPECT_EQ(broken({-1, 1}, 1), "O02");
-  EXPECT_EQ(broken({1, -1, -1, 1}, 1), "O02");
+  EXPECT_EQ(broken({}, 1), "OR1");
+  EXPECT_EQ(broken({1, -1}, 0), "OR1");
+  EXPECT_EQ(broken({1, -1, 1}, 1), "OR1");
+  EXPECT_EQ(broken({1, 0}, 1), "OR1");
+  EXPECT_EQ(broken({1, -2}, 1), "OR1");
+  EXPECT_EQ(broken({1, 1, -1, -1}, 2), "OR1") << "chunk 2 never";
+  EXPECT_EQ(broken({1, 1, 2, -2, -2, -1}, 2), "OR1");
+  EXPECT_EQ(broken({-1, 1}, 1), "OR2");
+  EXPECT_EQ(broken({1, -1, -1, 1}, 1), "OR2");
 }
 
 TEST(Events, CountMicrobatchesPerChunkAndDirection) {
@@ -187,7 +187,7 @@ TEST(SlotOrder, RefusesDelayedWeightGradientsAndWhatIsNoChunk) {
   EXPECT_EQ(slot_order({1, 2, -2, -1}), (Order{1, 2, -2, -1}));
   EXPECT_EQ(rule([] { slot_order({1, -1, -1.5}); }), "OP5");
   for (const double entry : {0.0, 0.5, 1.5, -1.25, 1e12, std::nan("")})
-    EXPECT_EQ(rule([&] { slot_order({1, entry}); }), "O01") << entry;
+    EXPECT_EQ(rule([&] { slot_order({1, entry}); }), "OR1") << entry;
 }
 
 TEST(SlotCommunication, RefusesWhatCannotRunAndWhatCannotShare) {
@@ -206,7 +206,7 @@ TEST(SlotCommunication, RefusesWhatCannotRunAndWhatCannotShare) {
   EXPECT_EQ(refused(interleaved, {.delayed_weight_gradient = true}), "OP5");
 }
 
-// The example of planner.md 1.5; its result is what slots refuse.
+// Slots refuse the result.
 TEST(ExpertOverlap, InterleavesABackwardWithTheNextForward) {
   const Order order{1, 2, -2, 1, -1, -1};
   EXPECT_EQ(expand_for_expert_overlap(order, {1, 2}, false),
@@ -217,7 +217,7 @@ TEST(ExpertOverlap, InterleavesABackwardWithTheNextForward) {
   EXPECT_EQ(expand_for_expert_overlap({1, 2, -1, 1, -2, -1}, {1, 2}, true),
             (OrderEntries{1, 2, 3, 1, -1, -1.5, -3, -3.5, -2, -2.5, -1, -1.5}));
   EXPECT_EQ(expand_for_expert_overlap({1, 2, -2, -1}, {1, 0}, true), (OrderEntries{1, -1, -1.5}));
-  EXPECT_EQ(rule([] { expand_for_expert_overlap({1, 3, -3, -1}, {1, 1}, false); }), "O01");
+  EXPECT_EQ(rule([] { expand_for_expert_overlap({1, 3, -3, -1}, {1, 1}, false); }), "OR1");
 }
 
 }  // namespace

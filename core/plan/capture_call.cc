@@ -58,7 +58,7 @@ class Checker {
       if (is_event(entries[i])) continue;
       delayed_ = is_delayed_weight_gradient(entries[i]) && entries[i] >= -chunks_ - 0.5;
       if (delayed_) continue;
-      refuse("O01", fmt::format("order, entry {}", i), fmt::format("{}", entries[i]),
+      refuse("OR1", fmt::format("order, entry {}", i), fmt::format("{}", entries[i]),
              fmt::format("+c, -c, or -c - 0.5 with a chunk c from 1 to {}", chunks_));
     }
   }

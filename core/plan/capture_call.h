@@ -1,5 +1,4 @@
-// What a capture call says, and every rule of runtime.md 2.3 that can be decided before anything
-// runs.
+// What a capture call says, and every rule about it that can be decided before anything runs.
 #ifndef CORE_PLAN_CAPTURE_CALL_H_
 #define CORE_PLAN_CAPTURE_CALL_H_
 
@@ -52,11 +51,12 @@ struct CaptureCall {
 };
 
 // Terms: the whole entries of the order are its events; K is the largest chunk number among them
-// and M = floor(floor(events / K) / 2). layers[c], prefix[c] and the frame index prefix[c] * M + m
-// * layers[c] + l are those of runtime.md 1.3 and 1.4.
+// and M = floor(floor(events / K) / 2). layers[c] are the layers of chunk c, prefix[c] those of all
+// chunks before it. The frame of layer l of chunk c for its m-th microbatch has the index
+// prefix[c] * M + m * layers[c] + l, which is also that of its sample and of its slot.
 //
 // Throws Error with the first broken rule, in this order:
-// - O01 an entry is neither an event nor a delayed weight gradient (entries.h), or a delayed weight
+// - OR1 an entry is neither an event nor a delayed weight gradient (entries.h), or a delayed weight
 //   gradient of a chunk above K
 // - C01 autocast caches weights
 // - C02 some modules train, some do not
@@ -82,12 +82,14 @@ struct CaptureCall {
 // - C21 an input that shares memory with a parameter or buffer of any module
 // - C22 expandable segments that cannot be switched off
 // - C23 frames of the forward events != samples, or one twice: an index may reach another chunk's
-// - O01, O02 as check_order of the events
+// - OR1, OR2 as check_order of the events
 // - C24 two frames of one warm-up group (field 5) with different module objects
 // - C25 a sample without a first positional input
 // - W11 no warm-up iteration
 // - L02 a branch (field 2) twice in a frame (fields 1, 3, 4)
-// - K09a a branch twice in a lockstep run of events (runtime.md 5.2)
+// - K09a a branch twice in a lockstep run: in neighbouring events that are equal in direction,
+//   chunk of the plan (field 3), microbatch, physical slot (field 1) and layers. An event of a
+//   chunk without layers ends a run
 void check(const CaptureCall& call);
 
 }  // namespace slotgraph

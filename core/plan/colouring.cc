@@ -13,6 +13,13 @@ static_assert(kMostNodes < 1 << kDegreeShift);
 
 }  // namespace
 
+// Why the result is right: a node gets the smallest colour that no coloured neighbour has, so
+// neighbours differ in whatever order nodes come. That colour has a bit in the node's words,
+// because a node has fewer neighbours than the graph has nodes. The order only keeps colours few.
+// It is one comparison of keys, whose parts cannot run into each other, since each is smaller than
+// the distance of the shifts. No two keys are equal, because the number of the node is a part: the
+// result depends on the graph alone, so peers with equal graphs get equal plans.
+
 Colouring dsatur(const ConflictGraph& graph) {
   return dsatur(graph, std::vector<int>(graph.nodes()));
 }

@@ -10,11 +10,13 @@ namespace slotgraph {
 
 using Colouring = std::vector<int>;  // of each node, from 0 without gaps
 
-// Greedy by saturation (Brelaz, "New methods to color the vertices of a graph", 1979), as the
-// public planner breaks ties: most colours among the neighbours, then largest degree, then smallest
-// node; the smallest free colour. The graph has at most kMostNodes nodes.
+// Colours greedily by saturation (Brelaz, "New methods to color the vertices of a graph", 1979) and
+// breaks ties as the public planner does: the next node has most colours among its neighbours, then
+// the largest degree, then the smallest number, and gets the smallest free colour. The graph has at
+// most kMostNodes nodes.
 Colouring dsatur(const ConflictGraph& graph);
-// The same, nodes of a higher rank first. `ranks` has a number from 0 to kMostNodes of each node.
+// Does the same, but colours nodes of a higher rank first. `ranks` has a number from 0 to
+// kMostNodes for each node.
 Colouring dsatur(const ConflictGraph& graph, const std::vector<int>& ranks);
 
 // Number of colours; 0 without nodes.

@@ -22,6 +22,14 @@ namespace {
        "use a longer ring"});
 }
 
+// Why the graphs are whole. Two places are live together exactly if one is entered while the other
+// is live, so it is enough to connect a place, when it is entered, with all that live. The layers
+// of a place are entered and left together, so the walk looks at places only, and frame_conflicts
+// makes frames of them. A long order may be cut: after the warm-up each forward is followed by one
+// backward, chunks come in the same sequence group after group, and the slots of a chunk come round
+// after `ring` microbatches. After lcm(group, ring) microbatches both are as before, and conflicts
+// only repeat. After the last forward places are only left, and in the same sequence.
+
 // Walks one order after another into the same graphs.
 class Walker {
  public:

@@ -1,5 +1,4 @@
-// Which frames are live together: the conflict graphs that colours must respect (planner.md 2.4,
-// 2.5).
+// Which frames are live together: the conflict graphs that colours must respect.
 #ifndef CORE_PLAN_CONFLICTS_H_
 #define CORE_PLAN_CONFLICTS_H_
 

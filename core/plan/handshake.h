@@ -47,8 +47,9 @@ std::string digest_of(const Plan& plan);
 void check_agreement(const std::string& my_name, const Handshake& mine,
                      const std::string& their_name, const Handshake& theirs);
 
-// For two ranks of one pipeline, whose orders and colours may differ: H01, and H04 the same rank,
-// or another pipeline size, virtual stages, group size, ring length, CP sizes or covered counts.
+// Checks two ranks of one pipeline, whose orders and colours may differ. Throws Error: H01, and H04
+// the same rank, or another pipeline size, virtual stages, group size, ring length, CP sizes or
+// covered counts.
 void check_pipeline_agreement(const std::string& my_name, const Handshake& mine,
                               const std::string& their_name, const Handshake& theirs);
 

@@ -1,4 +1,4 @@
-// The seven-field slot plan (planner.md 2.6, runtime.md 2): which captures may share memory.
+// The seven-field slot plan: which captures may share memory.
 #ifndef CORE_PLAN_PLAN_H_
 #define CORE_PLAN_PLAN_H_
 
@@ -67,8 +67,8 @@ inline constexpr int kMostFrames = 1 << 14;  // of a plan, and places: slots of 
 // that the schedulers do not run.
 void check_shape(const Plan& plan);
 
-// Checks the plan invariants P1-P9 of planner.md 2.6 and the liveness behind them. Throws Error
-// with the first broken rule, each over all slots before the next:
+// Checks the fields of the slots against each other, and the colours against the liveness behind
+// them. Throws Error with the first broken rule, each over all slots before the next:
 //   PL00 as check_shape; numbers of slots and of gradient colours (a plan without layers has none);
 //   a base order of other than ring_length microbatches
 //   OP1, OP2 as check_shape
@@ -79,14 +79,14 @@ void check_shape(const Plan& plan);
 //   PL02 a branch twice in its frame
 //   PL03 fields 0, 6 differ between variants of a frame
 //   PL06 field 6 is not the gradient colour of its chunk and slot
-//   O01, O02 the base order
+//   OR1, OR2 the base order
 //   PL14 ring too short: a place is entered while it is live, or is back-propagated twice in a row,
 //   PL04 frames live together share a colour, PL05 consecutive backwards share a gradient colour:
 //   event by event in the orders of the covered counts and in the base order. A chunk without
 //   layers returns no gradient: its events are no partners in PL05 nor in the second half of PL14,
 //   but do come between others. A plan without layers has nothing that lives.
 void check(const Plan& plan);
-// The same up to O02: what makes a plan's numbers safe to use as indices.
+// Checks the same rules up to OR2: they make a plan's numbers safe to use as indices.
 void check_structure(const Plan& plan);
 
 // Whether the base order, in which branches are captured, holds PL04 and PL05 as well: the public
@@ -94,7 +94,7 @@ void check_structure(const Plan& plan);
 bool covers_capture(const Plan& plan);
 
 // Checks an order that a step is about to run on a checked plan, whatever the variants of its
-// microbatches. Throws Error: O01, O02; PL15 a number of microbatches that the plan does not cover;
+// microbatches. Throws Error: OR1, OR2; PL15 a number of microbatches that the plan does not cover;
 // PL14, PL04, PL05 as above for an order that is not the plan's own.
 void check_step(const Plan& plan, const Order& order);
 

@@ -111,8 +111,8 @@ TEST(Check, NamesTheRuleOfEachSingleViolation) {
          plan.covered_counts = {2, 4};
        }},
       {"PL00", [](Plan& plan) { plan.base_order.push_back(1); }},
-      {"O01", [](Plan& plan) { plan.base_order[0] = 2; }},
-      {"O02", [](Plan& plan) { std::swap(plan.base_order.front(), plan.base_order.back()); }},
+      {"OR1", [](Plan& plan) { plan.base_order[0] = 2; }},
+      {"OR2", [](Plan& plan) { std::swap(plan.base_order.front(), plan.base_order.back()); }},
       {"PL01", [](Plan& plan) { plan.gradient_colours[1][0] = 1 << 19; }},
   };
   for (const auto& [rule, violate] : cases) {
@@ -153,8 +153,8 @@ TEST(CheckStep, RefusesWhatThePlanDoesNotCover) {
   };
   EXPECT_EQ(broken(training_order(plan.shape, 6)), "");
   EXPECT_EQ(broken(training_order(plan.shape, 10)), "PL15") << "beyond the limit";
-  EXPECT_EQ(broken({1, -1}), "O01");
-  EXPECT_EQ(broken({-1, 1, 2, -2}), "O02");
+  EXPECT_EQ(broken({1, -1}), "OR1");
+  EXPECT_EQ(broken({-1, 1, 2, -2}), "OR2");
   Order all_forward(4, 1);
   for (const int entry : {2, -2, -1}) all_forward.insert(all_forward.end(), 4, entry);
   EXPECT_EQ(broken(all_forward), "PL04") << "a covered count in another order";

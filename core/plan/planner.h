@@ -1,4 +1,4 @@
-// Makes slot plans: ring length, colours, the seven fields (planner.md 2).
+// Makes slot plans: ring length, colours, the seven fields.
 #ifndef CORE_PLAN_PLANNER_H_
 #define CORE_PLAN_PLANNER_H_
 
@@ -30,9 +30,8 @@ int most_in_flight(const PipelineShape& shape, const std::vector<int>& counts);
 int shortest_ring(const PipelineShape& shape, const std::vector<int>& counts);
 
 // Colours by DSATUR, fields in emission order; deterministic. A rank without layers gets no slots.
-// Throws Error: OP1, OP2, PL00 as check_shape,
-// PL14 the requested ring is too short. The result holds check(), except that one with
-// omit_capture_order may break PL04 and PL05 in its base order.
+// Throws Error: OP1, OP2, PL00 as check_shape, PL14 the requested ring is too short. The result
+// holds check(), except that one with omit_capture_order may break PL04 and PL05 in its base order.
 Plan make_plan(const PlanRequest& request);
 
 }  // namespace slotgraph

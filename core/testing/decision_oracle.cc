@@ -63,8 +63,8 @@ struct Pass {
   Integer end;    // position of the backward
 };
 
-// planner.md 1.2 as a formula: where the k-th forward and the k-th backward stand, and which k a
-// microbatch has in a chunk.
+// The training order as a formula: where the k-th forward and the k-th backward stand, and which k
+// a microbatch has in a chunk.
 std::vector<Pass> step_passes(const PipelineShape& shape, Integer microbatches) {
   const Integer chunks = std::max(shape.virtual_stages, 1);
   const Integer group = shape.virtual_stages == 0 ? 1 : shape.microbatch_group_size;
@@ -98,7 +98,7 @@ std::map<Integer, std::vector<Integer>> positions(const std::vector<Entry>& orde
   return result;
 }
 
-// O01: each of 2 * chunks entries must occur, all equally often, and nothing else.
+// OR1: each of 2 * chunks entries must occur, all equally often, and nothing else.
 template <typename Entry>
 bool unbalanced(const std::vector<Entry>& order, Integer chunks) {
   const auto at = positions(order);
@@ -348,11 +348,11 @@ constexpr Rule<Plan> kPlanRules[] = {
          return slot.gradient_colour != plan.gradient_colours[slot.model_chunk][slot.physical_slot];
        });
      }},
-    {"O01",
+    {"OR1",
      [](const Plan& plan) {
        return unbalanced(plan.base_order, static_cast<Integer>(plan.layers_per_chunk.size()));
      }},
-    {"O02",
+    {"OR2",
      [](const Plan& plan) { return any(order_passes(plan.base_order), ends_before_it_begins); }},
 };
 
@@ -454,7 +454,7 @@ bool evaluates(const CaptureCall& call) {
   return any(call.callables, [](const auto& module) { return !module.training; });
 }
 
-// runtime.md 5.2: every event with a record belongs to the run that began last.
+// Every event with layers belongs to the run that began last.
 bool branch_twice_in_a_run(const CaptureCall& call) {
   std::set<std::pair<Integer, Integer>> branches;  // of each run
   std::vector<Integer> before;                     // the key; empty without a record
@@ -485,7 +485,7 @@ bool different_modules_in_a_group(const CaptureCall& call) {
 }
 
 constexpr Rule<CaptureCall> kEveryCall[] = {
-    {"O01",
+    {"OR1",
      [](const CaptureCall& call) {
        return call.order && any(*call.order, [&](double entry) {
                 return is_no_entry(entry) ||
@@ -547,9 +547,9 @@ constexpr Rule<CaptureCall> kSlotCall[] = {
        return static_cast<Integer>(frames.size()) != call.samples ||
               distinct(frames, [](const auto& frame) { return frame.first; }) != frames.size();
      }},
-    {"O01",
+    {"OR1",
      [](const CaptureCall& call) { return unbalanced(whole_entries(call), extent(call).first); }},
-    {"O02",
+    {"OR2",
      [](const CaptureCall& call) {
        return any(order_passes(whole_entries(call)), ends_before_it_begins);
      }},

@@ -92,15 +92,15 @@ TEST(DecisionOracle, AgreesOnPlans) {
   const Distribution distribution = compare(random_plan, plan_violations());
   expect_all(distribution, plan_violations(),
              {"", "PL00", "OP1", "OP2", "PL01", "PL09", "PL13", "PL08", "PL02", "PL03", "PL06",
-              "O01", "O02", "PL14", "PL04", "PL05"});
+              "OR1", "OR2", "PL14", "PL04", "PL05"});
 }
 
 TEST(DecisionOracle, AgreesOnCaptureCalls) {
   const Distribution distribution = compare(random_call, call_violations());
   expect_all(distribution, call_violations(),
-             {"",    "O01", "C01", "C02", "C03", "C04", "C05", "C06", "C07", "C10",
+             {"",    "OR1", "C01", "C02", "C03", "C04", "C05", "C06", "C07", "C10",
               "C11", "C12", "OP5", "C13", "C14", "C15", "C16", "C17", "C18", "C19",
-              "C20", "C21", "C22", "C23", "O02", "C24", "C25", "W11", "L02", "K09a"});
+              "C20", "C21", "C22", "C23", "OR2", "C24", "C25", "W11", "L02", "K09a"});
 }
 
 }  // namespace

@@ -300,12 +300,12 @@ constexpr Violation<Plan> kPlanViolations[] = {
          set_frame(plan, random.pick(plan.slots), &Slot::gradient_colour, any_id(random, plan));
      }},
     {"PL00", [](Random& random, Plan& plan) { resize_any(random, plan.base_order); }},
-    {"O01",
+    {"OR1",
      [](Random& random, Plan& plan) {
        if (int* entry = random.element(plan.base_order))
          *entry = random.between(-plan.chunks() - 1, plan.chunks() + 1);
      }},
-    {"O02", [](Random& random, Plan& plan) { swap_any(random, plan.base_order); }},
+    {"OR2", [](Random& random, Plan& plan) { swap_any(random, plan.base_order); }},
     {"PL14", more_microbatches},
     {"PL00", other_base_order},
     {"PL04", share_arena},
@@ -442,7 +442,7 @@ void change_any_length(Random& random, CaptureCall& call) {
 }
 
 constexpr Violation<CaptureCall> kCallViolations[] = {
-    {"O01", set_no_entry},
+    {"OR1", set_no_entry},
     {"C01", [](Random&, CaptureCall& call) { call.autocast_caches_weights = true; }},
     {"C02",
      [](Random& random, CaptureCall& call) {
@@ -506,8 +506,8 @@ constexpr Violation<CaptureCall> kCallViolations[] = {
        call.settings_can_change = false;
      }},
     {"C23", unbalance},
-    {"O01", unbalance},
-    {"O02",
+    {"OR1", unbalance},
+    {"OR2",
      [](Random& random, CaptureCall& call) {
        if (call.order) swap_any(random, *call.order);
      }},

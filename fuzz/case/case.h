@@ -18,8 +18,9 @@ namespace slotgraph::fuzz {
 struct LayerCase {
   std::string block;              // a registered block kind
   std::string trainable = "all";  // which parameters require grad: `all`, `none`, `alternate`
-  bool input_gradient =
-      true;  // of a chunk's first layer; later layers follow the layer before them
+  // Whether the first input of a chunk's first layer requires grad; later layers follow the one
+  // before them.
+  bool input_gradient = true;
   bool extra_gradients = true;  // of extra inputs that can have one
   bool aliased_inputs = false;  // extra inputs as large as the first one are views of it
   bool operator==(const LayerCase&) const = default;

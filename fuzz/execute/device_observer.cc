@@ -36,8 +36,8 @@ at::Tensor weighted_sum(const at::Tensor& tensor) {
     sums = at::mul(sums, at::arange(1, sums.size(1) + 1, sums.options())).sum(1);
   }
   sums = sums.view({-1});
-  constexpr std::int64_t odd =
-      0x1E3779B97F4A7C15;  // row weights are no small multiples of columns'
+  // With this factor row weights are no small multiples of those of columns.
+  constexpr std::int64_t odd = 0x1E3779B97F4A7C15;
   const at::Tensor rows = at::mul(at::arange(1, sums.numel() + 1, sums.options()), odd);
   return at::mul(sums, at::mul(rows, rows)).sum().view({1});
 }

@@ -28,7 +28,7 @@ struct Sources {
 };
 
 // Reads the public plans (with corrected slots) and schedules from their folders; plans whose name
-// lacks `filter` are left out. Throws Error: J.., P.., F04 no plan matches.
+// lacks `filter` are left out. Throws Error: J.., P.., F08 no plan matches.
 Sources read_sources(const std::string& plan_folder, const std::string& schedule_file,
                      const std::string& filter);
 
@@ -50,7 +50,7 @@ inline constexpr std::uint64_t kLargeShapes = 8;
 inline constexpr std::uint64_t kLargeBlock = 25;
 Generated generate_large(const Sources& sources, std::uint64_t campaign_seed, std::uint64_t index);
 
-// Variants for a public schedule on a plan (design.md 4.3): the position of the CP size among the
+// Variants for a public schedule on a plan: the position of the CP size among the
 // schedule's distinct sizes, descending, clipped to the plan's variants; cut to the largest covered
 // count. Empty if there is none.
 std::vector<int> fit(const RankSchedule& schedule, const Plan& plan);

@@ -86,7 +86,8 @@ TEST(Generate, EveryCaseReadsBackFromItsJson) {
   }
 }
 
-// design.md 4.3: at least 30 % of a default campaign wrap the ring and mix variants.
+// Faults of sharing need a ring that wraps and variants that mix: at least 30 % of a default
+// campaign do both.
 TEST(Generate, DistributionCoversTheCorners) {
   std::map<std::string, int> count;
   for (std::uint64_t i = 0; i < 2000; ++i) {

@@ -27,7 +27,7 @@ std::vector<Plan> read_plans(const std::string& folder, const std::string& filte
   }
   if (plans.empty()) {
     throw Error(Error::kInput,
-                {"F04", "--filter", "`" + filter + "`", "a part of the name of a plan with layers",
+                {"F08", "--filter", "`" + filter + "`", "a part of the name of a plan with layers",
                  "see core/plan/testdata for the names"});
   }
   return plans;

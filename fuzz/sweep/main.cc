@@ -27,7 +27,7 @@ void leave_out_modes(const Case& value, SweepOptions& options) {
   }
   if (!options.modes.empty()) return;
   throw Error(Error::kInput,
-              {"F02", "--mode", "modes that copy only", "placement or native for this case", ""});
+              {"F10", "--mode", "modes that copy only", "placement or native for this case", ""});
 }
 
 int run(int argc, char** argv) {

@@ -45,7 +45,7 @@ Kind any_kind(Draw& draw) {
   return Kind::kAllocate;
 }
 
-// Around the sizes at which the allocator decides otherwise (allocator.md 1.2), and between them.
+// Around the sizes at which the allocator decides otherwise, and between them.
 std::size_t any_size(Draw& draw) {
   constexpr std::size_t kEdges[] = {1, 512, kMiB, 2 * kMiB, 10 * kMiB, 20 * kMiB, 32 * kMiB};
   switch (draw.below(8)) {

@@ -56,7 +56,7 @@ void require_same(const JsonReader& summary, const char* field, std::uint64_t ex
   const std::uint64_t found = summary.field(field).unsigned_integer();
   if (found == expected) return;
   throw Error(Error::kInput,
-              {"F07", summary.path() + "/" + field, fmt::to_string(found), fmt::to_string(expected),
+              {"F09", summary.path() + "/" + field, fmt::to_string(found), fmt::to_string(expected),
                fmt::format("compare with --{} {}", field, found)});
 }
 

@@ -49,7 +49,7 @@ struct Golden {
   std::map<Policy, std::vector<std::string>> digests;  // short ones
   std::map<Policy, std::vector<std::string>> logs;     // of the first programs
 };
-// Throws slotgraph::Error F07 if the folder is of another seed or length of programs, and J01 to
+// Throws slotgraph::Error F09 if the folder is of another seed or length of programs, and J01 to
 // J04 if a file is missing or none of ours. Policies that the run does not ask for are not read.
 Golden read_golden(const Options& options);
 

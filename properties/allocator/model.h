@@ -1,6 +1,6 @@
-// An independent model of libtorch 2.11's caching allocator on the emulated runtime (allocator.md
-// 1 and 2): no code, no data structure and no call of the allocator. It predicts addresses too,
-// because the emulation gives the lowest free one.
+// An independent model of libtorch 2.11's caching allocator on the emulated runtime: no code, no
+// data structure and no call of the allocator. It predicts addresses too, because the emulation
+// gives the lowest free one.
 //
 // Statistics are not counted but read off the blocks. Where upstream is wrong the model is wrong in
 // the same way; each such place names the test in defects_test.cc that shows it.

@@ -1,4 +1,4 @@
-// The model's checkpoints (allocator.md 2).
+// The model's checkpoints.
 #include <algorithm>
 #include <utility>
 
@@ -65,9 +65,8 @@ Reply Model::restore(int number) {
   return reply;
 }
 
-// A restore that fails half way leaves dangling entries (allocator.md 2.3, and
-// //core/memory:rollback_test): every recorded segment must be there, and all blocks of the pool be
-// freed at once.
+// A restore that fails half way leaves dangling entries (see //core/memory:rollback_test). So every
+// recorded segment must be there, and it must be possible to free all blocks of the pool at once.
 bool Model::may_restore(int number) const {
   const Checkpoint& checkpoint = checkpoints_[number];
   const Device& device = devices_[checkpoint.device];

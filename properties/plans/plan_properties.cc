@@ -224,7 +224,7 @@ TEST(Planner, TheRingIsTheShortestOnAllRanks) {
   });
 }
 
-// Invariants P1-P3, P6-P9, P11 of planner.md 2.6, field by field.
+// Field by field: each follows from the variant, chunk, slot and layer.
 TEST(Planner, FieldsFollowFromVariantChunkSlotAndLayer) {
   for_each_small_request([](const PlanRequest& request) {
     if (::testing::Test::HasFatalFailure()) return;
@@ -257,7 +257,7 @@ TEST(Planner, FieldsFollowFromVariantChunkSlotAndLayer) {
   });
 }
 
-// The number of arenas does not grow with the variants (P11), and colours do not depend on them.
+// The number of arenas does not grow with the variants, and colours do not depend on them.
 TEST(Planner, ColoursDoNotDependOnTheVariants) {
   for_each_small_request([](PlanRequest request) {
     if (::testing::Test::HasFatalFailure()) return;
@@ -277,7 +277,8 @@ int arenas_of(const Plan& plan) {
 }
 
 // With a ring of 2 N and a limit of 3 N or more: N * ceil((w + 1) / N) arenas for one layer a
-// chunk, and uniform layers multiply them (planner.md 2.4).
+// chunk, and uniform layers multiply them. w are the forwards before the first
+// backward.
 TEST(Planner, ArenasHaveAClosedFormOnAlignedRings) {
   int plans = 0;
   for (int p = 2; p <= 6; ++p)
@@ -297,7 +298,7 @@ TEST(Planner, ArenasHaveAClosedFormOnAlignedRings) {
 }
 
 // Returned gradients: 2 arenas on aligned rings, 3 on others; without virtual stages 1 with a ring
-// of 1, 3 with an odd ring that wraps, else 2 (planner.md 2.5).
+// of 1, 3 with an odd ring that wraps, else 2.
 TEST(Planner, GradientArenasHaveAClosedForm) {
   for_each_small_request([](const PlanRequest& request) {
     if (::testing::Test::HasFatalFailure()) return;

@@ -27,7 +27,8 @@ struct Options {
   std::string out;
 };
 
-// Blocks, ring and variants of peer.md 1, and what a CPU can do of it.
+// Large: the work on which the published runtime was measured, and attention. Small: what a CPU can
+// do of it.
 std::vector<Work> works(bool large) {
   if (!large) {
     const Work small{.hidden = 256, .dtype = at::kFloat, .tokens = 512};

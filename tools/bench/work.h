@@ -1,5 +1,5 @@
 // One training step of graphed callables, as it is measured: the first of `ring` pipeline stages,
-// where all slots are live together (peer.md 1).
+// where all slots are live together.
 #ifndef TOOLS_BENCH_WORK_H_
 #define TOOLS_BENCH_WORK_H_
 

@@ -20,7 +20,7 @@ namespace caching = c10::cuda::CUDACachingAllocator;
 
 // at::cuda::CUDAGraph of libtorch 2.11 undoes nothing when capture_begin or capture_end throws: the
 // stream goes on capturing, the allocators' scopes stay open with a use count of the pool each, and
-// the generators stay in capture (allocator.md 3.1).
+// the generators stay in capture.
 class LibraryGraph final : public at::cuda::CUDAGraph {
  public:
   // The library destroys once, in the thread's own capture mode, and forgets a captured graph that

@@ -17,6 +17,13 @@
 namespace slotgraph {
 namespace {
 
+// Why the plan is right: it is made by running the very steps that it is for. A slot is added only
+// when no older one is free, and it gets a higher number than all older ones of its chunk. So it
+// changes no choice that was made before it, and a step with the finished plan makes the same
+// choices again. An arena serves one size class only, and a class has as many arenas as its frames
+// live at once in any of these steps: when a frame comes, an arena of its class is free. The frame
+// fits, because the arenas of a class are as large as its largest frame.
+
 std::vector<Order> orders_of(const Plan& plan) {
   std::vector<Order> orders;
   for (const int count : dominating_counts(plan.shape, plan.covered_counts))

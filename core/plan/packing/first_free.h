@@ -1,5 +1,5 @@
-// Slots chosen while a step runs: a microbatch takes the first slot of its chunk that is free
-// (planner.md 2.5b), instead of its number modulo the ring.
+// Slots chosen while a step runs: a microbatch takes the first slot of its chunk that is free,
+// instead of its number modulo the ring.
 //
 // Frames then live in intervals, and arenas can be as few as frames live at once, whatever the
 // ring; the price is that a chunk may have more slots, each with graphs of its own. The choice is

@@ -26,8 +26,8 @@ struct Problem {
   PackingScore bounds;
 };
 
-// As many arenas of at least each size as frames of at least that size conflict with each other:
-// the palette that no colouring can go below.
+// Returns the palette that no colouring can go below: it has as many arenas of at least each size
+// as frames of at least that size conflict with each other.
 Palette fewest_arenas(const Plan& plan, const LayerBytes& bytes, const Liveness& liveness,
                       std::int64_t steps) {
   std::set<std::int64_t, std::greater<>> sizes;

@@ -251,7 +251,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, PublicPlans, ::testing::ValuesIn(kSizeSets), [](
   return name;
 });
 
-// P2 V2 N4 rank 0 needs 11 arenas with its shortest ring and 8 with the next (planner.md 2.4).
+// P2 V2 N4 rank 0 needs 11 arenas with its shortest ring and 8 with the next.
 TEST(Pack, ALongerRingTradesGraphsForBytes) {
   const PipelineShape shape{2, 0, 2, 4};
   PlanRequest request{"", shape, {1, 1}, {2, 1}, aligned_counts(shape, 32)};

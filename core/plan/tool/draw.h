@@ -10,11 +10,10 @@ namespace slotgraph {
 
 inline constexpr int kMostDrawnEvents = 20'000;
 
-// SVG of the order of `microbatches` (a covered count of at most
-// kMostDrawnEvents events, else Error T02): events from left to right,
-// a row for each arena as high as its bytes, a bar for each life of a frame in the colour of its
-// chunk, the gradient arenas below, and the live bytes of every moment at the bottom. The plan must
-// hold check().
+// Draws the order of `microbatches` as SVG: events from left to right, a row for each arena as high
+// as its bytes, a bar for each life of a frame in the colour of its chunk, the gradient arenas
+// below, and the live bytes of every moment at the bottom. The plan must hold check(). Throws Error
+// T02 unless the count is covered and has at most kMostDrawnEvents events, and the plan has layers.
 std::string draw(const Plan& plan, const LayerBytes& bytes, int microbatches);
 
 }  // namespace slotgraph

@@ -93,7 +93,7 @@ Frame frame_from(const std::string& text, const Plan& plan) {
                       frame.layer < plan.layers_per_chunk[frame.chunk];
   if (!exists) {
     throw Error(Error::kInput,
-                {"T01", "frame", "`" + text + "`",
+                {"T05", "frame", "`" + text + "`",
                  fmt::format("CHUNK,SLOT,LAYER from 0, with slots below {} and layers {}",
                              plan.ring_length, plan.layers_per_chunk),
                  "name a frame of the plan"});

@@ -16,7 +16,7 @@ struct Frame {
   bool operator==(const Frame&) const = default;
 };
 
-// `chunk,slot,layer`. Throws Error T01 unless it names a frame of the plan.
+// `chunk,slot,layer`. Throws Error T05 unless it names a frame of the plan.
 Frame frame_from(const std::string& text, const Plan& plan);
 
 // Where in the covered orders, shortest first, and then in the base order, both frames are live.

@@ -105,9 +105,9 @@ class Tool(unittest.TestCase):
         self.expect(0, "They share", "explain", plan, "1,0,0", "1,2,0")
         self.expect(64, "[T04]", "explain", self.shape, "0,0,0", "0,1,0")
         self.expect(64, "[T04]", "make", plan)
-        self.expect(64, "[T01]", "explain", plan, "0,0,0", "0,9,0")
-        self.expect(64, "[T01]", "explain", plan, "0,0,0", "0,0")
-        self.expect(64, "[T01]", "explain", plan, "0,0,0", "0,0,0x")
+        self.expect(64, "[T05]", "explain", plan, "0,0,0", "0,9,0")
+        self.expect(64, "[T05]", "explain", plan, "0,0,0", "0,0")
+        self.expect(64, "[T05]", "explain", plan, "0,0,0", "0,0,0x")
 
     def test_the_picture_has_every_frame_once_and_no_two_at_one_place(self):
         picture = self.path / "plan.svg"
@@ -183,7 +183,7 @@ class Tool(unittest.TestCase):
         self.expect(1, "[PL00]", "check", self.file("longer.json", longer))
         document = {**json.loads(self.make().read_text()), "capabilities": ["nonsense"]}
         self.expect(64, "[H02]", "check", self.file("capable.json", document))
-        self.expect(64, "[T01]", "explain", self.make(), "4294967296,0,0", "0,1,0")
+        self.expect(64, "[T05]", "explain", self.make(), "4294967296,0,0", "0,1,0")
         many = {**SHAPE, "virtual_stages": 20000, "layers_per_chunk": [1024] * 20000}
         self.expect(64, "[PL00]", "make", self.file("many.json", many))
         wide = {"pipeline_size": 2000, "pipeline_rank": 0, "virtual_stages": None, "microbatch_group_size": None,

@@ -1,4 +1,4 @@
-// The part of oracle O3 that looks at one branch alone; tags as in layout_checker.h.
+// The part of the layout oracle that looks at one branch alone; tags as in layout_checker.h.
 #ifndef CORE_TESTING_LAYOUT_BRANCH_CHECKER_H_
 #define CORE_TESTING_LAYOUT_BRANCH_CHECKER_H_
 

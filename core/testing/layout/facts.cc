@@ -55,7 +55,7 @@ std::vector<Edge> edges_of(const BranchTensors& branch) {
   return edges;
 }
 
-// The one boundary that 3.5 keeps.
+// The one boundary that a saved tensor is taken for: the first in this rank.
 const Edge* observed(const SavedTensor& saved, const std::vector<Edge>& edges) {
   const auto rank = [&](const Edge& edge) {
     return std::tuple(edge.version != saved.version, edge.hull.bytes(), edge.home.is_output,

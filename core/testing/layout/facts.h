@@ -1,5 +1,5 @@
-// What the reference says of one branch's tensors (runtime.md 3.5, 4.3 to 4.5), found without the
-// span arithmetic of core/layout: every element is visited and every byte is painted.
+// What is true of one branch's tensors, found without the span arithmetic of core/layout: every
+// element is visited and every byte is painted.
 #ifndef CORE_TESTING_LAYOUT_FACTS_H_
 #define CORE_TESTING_LAYOUT_FACTS_H_
 

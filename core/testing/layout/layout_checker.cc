@@ -109,7 +109,7 @@ void Checker::check_addresses(std::size_t a, std::size_t b) {
   if (branches_[a].gradient_colour == branches_[b].gradient_colour) check_gradient_addresses(a, b);
 }
 
-// Equal while all storages before have equal sizes, up to the rounding inside a storage (4.8).
+// Equal while all storages before have equal sizes, up to the rounding inside a storage.
 void Checker::check_output_addresses(std::size_t a, std::size_t b) {
   const std::vector<Piece>& pieces_a = facts_[a].pieces;
   const std::vector<Piece>& pieces_b = facts_[b].pieces;

@@ -1,4 +1,4 @@
-// Oracle O3: a static checker of arena layouts, independent of the code that makes them.
+// The layout oracle: a static checker of arena layouts, independent of the code that makes them.
 #ifndef CORE_TESTING_LAYOUT_LAYOUT_CHECKER_H_
 #define CORE_TESTING_LAYOUT_LAYOUT_CHECKER_H_
 

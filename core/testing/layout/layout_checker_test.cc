@@ -374,7 +374,7 @@ TEST(LayoutChecker, ReportsABufferThatBreaksOrInventsAnAlias) {
   EXPECT_EQ(tags(violations(branches, layout)), std::set<std::string>{"staging"});
 }
 
-// Positions that are module state in all branches are skipped, whatever they share (L06 in 2.3).
+// Positions that are module state in all branches are skipped, whatever they share.
 TEST(LayoutChecker, BranchesMayReturnOtherModuleState) {
   std::vector<BranchTensors> branches = sample();
   for (BranchTensors& branch : branches) {
@@ -412,7 +412,7 @@ BranchTensors module(std::vector<SavedTensor> saved) {
   return branch;
 }
 
-// The table of 4.9, in its order.
+// Modules whose arenas are easy to work out by hand.
 std::vector<WorkedSizes> worked_sizes() {
   BranchTensors scaled = module({save(floats(3, kN))});
   scaled.inputs.push_back(floats(3, kN));

@@ -14,7 +14,7 @@ using Kind = SurfaceTensor::Kind;
 using Rules = std::set<std::string>;
 using Tensors = std::vector<SurfaceTensor>;
 
-// Module state has no storage group (3.6), so which of it an output is may differ.
+// Module state has no storage group, so which of it an output is may differ.
 bool share(const SurfaceTensor& a, const SurfaceTensor& b) {
   return a.kind == Kind::kArena && b.kind == Kind::kArena && a.tensor.storage == b.tensor.storage;
 }

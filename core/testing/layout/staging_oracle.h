@@ -1,4 +1,4 @@
-// Which storages may stage the leading inputs of which branches (runtime.md 4.2), by brute force.
+// Which storages may stage the leading inputs of which branches, by brute force.
 #ifndef CORE_TESTING_LAYOUT_STAGING_ORACLE_H_
 #define CORE_TESTING_LAYOUT_STAGING_ORACLE_H_
 
