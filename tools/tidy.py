@@ -40,8 +40,6 @@ LEFTOVERS = re.compile(r"\b(?:" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX
 MACHINE_PATHS = re.compile(r"(?<![\w.)}\]-])/(?:" + "|".join(["work", "root", "home", "Users"]) + r")/\w*")
 # Texts that are not in the repository: a comment says the fact itself.
 CITATIONS = re.compile(r"\b(?:runtime|planner|design|allocator|peer|harness|public_bugs)\." + r"md\b")
-# TEMPORARY: folders that still cite. Delete the list, and what uses it, once they do not.
-STILL_CITING = ("core/graph/", "core/record/", "fuzz/campaign/", "fuzz/repro/", "fuzz/sweep/", "reports/")
 
 # Ids of rules: each is a string of its own in the sources, and a row of the page.
 RULES_PAGE = "docs/rules.md"
@@ -117,8 +115,7 @@ def check_lines(name, kind, lines):
         for match in MACHINE_PATHS.finditer(line):
             yield number, "machine-path", match.group(), "a path that exists on every machine"
         for match in CITATIONS.finditer(line):
-            if not name.startswith(STILL_CITING):
-                yield number, "citation", match.group(), "the fact itself: that text is not in the repository"
+            yield number, "citation", match.group(), "the fact itself: that text is not in the repository"
     if len(lines) > FILE_LINES:
         yield FILE_LINES + 1, "file-length", f"{len(lines)} lines", f"at most {FILE_LINES}"
 

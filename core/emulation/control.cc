@@ -45,18 +45,6 @@ SLOTGRAPH_API int slotgraph_emulation_set_device_count(int count) {
   return 0;
 }
 
-SLOTGRAPH_API int slotgraph_emulation_fail(const char* call, uint64_t nth, int persistent,
-                                           int error) {
-  const auto found = find(call);
-  if (!found || nth == 0) return -1;
-  locked([&](Runtime& runtime) { runtime.faults.install(*found, {nth, persistent != 0, error}); });
-  return 0;
-}
-
-SLOTGRAPH_API void slotgraph_emulation_clear_faults() {
-  locked([](Runtime& runtime) { runtime.faults.clear(); });
-}
-
 SLOTGRAPH_API void slotgraph_emulation_observe(int (*observer)(const char*, void*), void* context) {
   set_observer(observer, context);
 }
@@ -65,7 +53,7 @@ SLOTGRAPH_API uint64_t slotgraph_emulation_count(const char* call) {
   return locked([=](Runtime& runtime) -> uint64_t {
     if (!call) return runtime.sequence;
     const auto found = find(call);
-    return found ? runtime.faults.count(*found) : 0;
+    return found ? runtime.counts[static_cast<std::size_t>(*found)] : 0;
   });
 }
 

@@ -12,8 +12,8 @@ extern "C" {
 
 enum SlotgraphAddressPolicy {
   SLOTGRAPH_ADDRESS_ASCENDING = 0, /* lowest free address */
-  SLOTGRAPH_ADDRESS_DESCENDING =
-      1, /* highest free 32 MiB chunk, ascending inside it, as an H200's driver */
+  /* highest free 32 MiB chunk, ascending inside it, as an H200's driver */
+  SLOTGRAPH_ADDRESS_DESCENDING = 1,
   SLOTGRAPH_ADDRESS_SEEDED = 2 /* a free place drawn from the seed */
 };
 
@@ -28,11 +28,6 @@ void slotgraph_emulation_set_capacity(size_t bytes);
 /* Number of devices (default 1, at most 8). Returns 0, or -1 if out of range. */
 int slotgraph_emulation_set_device_count(int count);
 
-/* The nth call (from 1, from now on) of the named entry point returns `error` without running; with
- * `persistent` every later one too. Returns 0, or -1 if no entry point has that name or nth is 0.
- */
-int slotgraph_emulation_fail(const char* call, uint64_t nth, int persistent, int error);
-void slotgraph_emulation_clear_faults(void);
 /* `observer` is called before every entry point, on the calling thread and without any lock, with
  * the entry point's name. Another result than 0 is returned to the caller as the call's error, and
  * the call does not run. It must not call the runtime, but for slotgraph_emulation_raise. Null: no

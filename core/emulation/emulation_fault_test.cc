@@ -1,4 +1,4 @@
-// Fault rules, counters, the log and refused calls, for every entry point.
+// Failing calls, counters, the log and refused calls, for every entry point.
 #include <algorithm>
 #include <iterator>
 #include <set>
@@ -34,7 +34,7 @@ TEST(EveryCall, IsInTheTable) {
 TEST_F(FaultTest, OnceIsHonouredByEveryCall) {
   for (const NamedCall& call : every_call()) {
     SCOPED_TRACE(call.name);
-    ASSERT_EQ(slotgraph_emulation_fail(call.name, 1, 0, cudaErrorAssert), 0);
+    const FailingCall failing(call.name, 1, cudaErrorAssert);
     EXPECT_EQ(call.call(), cudaErrorAssert);
     EXPECT_NE(call.call(), cudaErrorAssert);
     cudaGetLastError();
@@ -44,12 +44,12 @@ TEST_F(FaultTest, OnceIsHonouredByEveryCall) {
 TEST_F(FaultTest, PersistentIsHonouredByEveryCall) {
   for (const NamedCall& call : every_call()) {
     SCOPED_TRACE(call.name);
-    ASSERT_EQ(slotgraph_emulation_fail(call.name, 2, 1, cudaErrorAssert), 0);
-    EXPECT_NE(call.call(), cudaErrorAssert);
-    cudaPeekAtLastError();
-    EXPECT_EQ(call.call(), cudaErrorAssert);
-    EXPECT_EQ(call.call(), cudaErrorAssert);
-    slotgraph_emulation_clear_faults();
+    {
+      const FailingCall failing(call.name, 2, cudaErrorAssert, /*persistent=*/true);
+      EXPECT_NE(call.call(), cudaErrorAssert);
+      EXPECT_EQ(call.call(), cudaErrorAssert);
+      EXPECT_EQ(call.call(), cudaErrorAssert);
+    }
     cudaGetLastError();
     EXPECT_NE(call.call(), cudaErrorAssert);
     cudaGetLastError();
@@ -59,7 +59,7 @@ TEST_F(FaultTest, PersistentIsHonouredByEveryCall) {
 TEST_F(FaultTest, FailedCallDoesNothingAndIsTheLastError) {
   void* pointer = this;
   const std::size_t before = slotgraph_emulation_usage().segments;
-  ASSERT_EQ(slotgraph_emulation_fail("cudaMalloc", 2, 0, cudaErrorMemoryAllocation), 0);
+  const FailingCall failing("cudaMalloc", 2, cudaErrorMemoryAllocation);
   EXPECT_OK(cudaMalloc(&pointer, 1));
   void* failed = this;
   EXPECT_EQ(cudaMalloc(&failed, 1), cudaErrorMemoryAllocation);
@@ -73,17 +73,12 @@ TEST_F(FaultTest, FailedCallDoesNothingAndIsTheLastError) {
 TEST_F(FaultTest, FailedWorkDoesNotRunAndLaterWorkDoes) {
   const Stream stream;
   Journal journal;
-  ASSERT_EQ(slotgraph_emulation_fail("cudaLaunchHostFunc", 2, 0, cudaErrorLaunchFailure), 0);
+  const FailingCall failing("cudaLaunchHostFunc", 2, cudaErrorLaunchFailure);
   EXPECT_OK(journal.append(stream, 1));
   EXPECT_EQ(journal.append(stream, 2), cudaErrorLaunchFailure);
   EXPECT_OK(journal.append(stream, 3));
   EXPECT_OK(cudaStreamSynchronize(stream));
   EXPECT_EQ(journal.values(), (std::vector<int>{1, 3}));
-}
-
-TEST_F(FaultTest, RulesAreForKnownNamesAndPositiveNumbers) {
-  EXPECT_EQ(slotgraph_emulation_fail("cudaNothing", 1, 0, cudaErrorAssert), -1);
-  EXPECT_EQ(slotgraph_emulation_fail("cudaMalloc", 0, 0, cudaErrorAssert), -1);
 }
 
 TEST_F(LogTest, EveryCallIsCountedAndLogged) {

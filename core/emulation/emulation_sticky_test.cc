@@ -50,7 +50,7 @@ TEST(StickyError, DropsTheQueueAndIsReturnedByEveryCall) {
     EXPECT_EQ(call.call(), cudaErrorIllegalAddress) << call.name;
   }
   std::thread([] { EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorIllegalAddress); }).join();
-  slotgraph_emulation_fail("cudaFree", 1, 0, cudaErrorAssert);
+  const FailingCall failing("cudaFree", 1, cudaErrorAssert);
   EXPECT_EQ(cudaFree(nullptr), cudaErrorIllegalAddress);
 }
 

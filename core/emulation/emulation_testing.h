@@ -9,21 +9,22 @@
 
 #include "core/emulation/conformance_testing.h"
 #include "core/emulation/control.h"
+#include "core/testing/failing_call.h"
 
 namespace slotgraph::emulation {
+
+using testing::FailingCall;
 
 class EmulationTest : public ::testing::Test {
  protected:
   void SetUp() override { reset(); }
   void TearDown() override {
-    slotgraph_emulation_clear_faults();
     EXPECT_OK(cudaDeviceSynchronize());
     reset();
   }
 
  private:
   static void reset() {
-    slotgraph_emulation_clear_faults();
     slotgraph_emulation_set_seed(0);
     slotgraph_emulation_set_address_policy(SLOTGRAPH_ADDRESS_ASCENDING);
     slotgraph_emulation_set_poison(0xFF);

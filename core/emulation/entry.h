@@ -1,4 +1,4 @@
-// What every entry point does before and after its own work: count, fault rule, sticky error, log,
+// What every entry point does before and after its own work: count, observer, sticky error, log,
 // last error.
 #ifndef CORE_EMULATION_ENTRY_H_
 #define CORE_EMULATION_ENTRY_H_

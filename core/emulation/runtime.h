@@ -19,7 +19,6 @@
 #include "core/emulation/memory.h"
 #include "core/emulation/scheduler.h"
 #include "core/trace/event_log.h"
-#include "core/trace/fault_rules.h"
 
 namespace slotgraph::emulation {
 
@@ -100,7 +99,7 @@ class Runtime {
   DeviceMemory device_memory;
   PinnedMemory pinned_memory;
   Scheduler scheduler;
-  trace::FaultRules faults;
+  std::array<std::uint64_t, trace::kCallCount> counts{};  // of each call
   trace::EventLog log;
   std::uint64_t sequence = 0;
   int threads = 0;

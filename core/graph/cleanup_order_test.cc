@@ -1,4 +1,4 @@
-// The order in which a call puts back what it changed (runtime.md 8.1).
+// The order in which a call puts back what it changed.
 #include <ATen/Functions.h>
 #include <ATen/record_function.h>
 #include <c10/core/AllocatorConfig.h>

@@ -1,7 +1,7 @@
 // What a user hands in for capture: a module and how to call it.
 //
-// Rules of the published runtime (runtime.md) that speak of Python, and what stands for them here.
-// The others are named where they are checked: core/plan/capture_call.h and callables.h.
+// Rules of the published Python runtime that speak of Python, and what stands for them here. The
+// others are named where they are checked: core/plan/capture_call.h and graph_callables.h.
 //
 //   rule              here
 //   C00               a GraphModule without module or without forward
@@ -12,8 +12,7 @@
 //   C19, C20          undefined tensors, or such as no_static_place() names
 //   W02, W06          what not_plain() names stands for tensor subclasses
 //   L00, K08, P02     no equivalent: one entry point, no delayed weight gradients (OP5), no cache
-//   of
-//                     quantised parameters
+//                     of quantised parameters
 //   K06               a parameter's gradient that is not plain; gradients are never copied to
 //                     addresses of another branch, so there is nothing that they must fit into
 //   K09b, K10         no equivalent: a group's checkpoints live in one scope

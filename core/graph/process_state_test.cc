@@ -1,4 +1,4 @@
-// What a call leaves as it was: before and after, on success and on failures (runtime.md 8, O9).
+// What a call leaves as it was: before and after, on success and on failures.
 #include "core/graph/state/process_state.h"
 
 #include <ATen/Functions.h>

@@ -6,9 +6,10 @@
 
 namespace slotgraph {
 
-// What c10::CachingAllocator::setAllocatorSettings does, for every compiler: that function is inline
-// and reaches the CUDA allocator's own settings (the hook) through a static variable whose name clang
-// and gcc, which built the wheel, mangle differently. Throws c10::Error for an unknown setting.
+// What c10::CachingAllocator::setAllocatorSettings does, for every compiler: that function is
+// inline and reaches the CUDA allocator's own settings (the hook) through a static variable whose
+// name clang and gcc, which built the wheel, mangle differently. Throws c10::Error for an unknown
+// setting.
 void set_allocator_config(const std::string& text);
 
 }  // namespace slotgraph

@@ -7,7 +7,6 @@
 
 #include "core/trace/calls.h"
 #include "core/trace/event_log.h"
-#include "core/trace/fault_rules.h"
 #include "core/trace/steps.h"
 
 namespace slotgraph::trace {
@@ -16,27 +15,6 @@ namespace {
 TEST(Calls, EveryNameFindsItsNumber) {
   for (int i = 0; i < kCallCount; ++i) EXPECT_EQ(find_call(kCallNames[i]), static_cast<Call>(i));
   EXPECT_EQ(find_call("cudaNothing"), std::nullopt);
-}
-
-TEST(FaultRules, OnceFailsExactlyTheNthCallCountedFromTheInstallation) {
-  FaultRules rules;
-  rules.on_call(Call::cudaMalloc);
-  rules.install(Call::cudaMalloc, {.nth = 2, .persistent = false, .error = 7});
-  EXPECT_EQ(rules.on_call(Call::cudaFree), std::nullopt);
-  EXPECT_EQ(rules.on_call(Call::cudaMalloc), std::nullopt);
-  EXPECT_EQ(rules.on_call(Call::cudaMalloc), 7);
-  EXPECT_EQ(rules.on_call(Call::cudaMalloc), std::nullopt);
-  EXPECT_EQ(rules.count(Call::cudaMalloc), 4u);
-}
-
-TEST(FaultRules, PersistentFailsFromThenOnUntilCleared) {
-  FaultRules rules;
-  rules.install(Call::cudaMalloc, {.nth = 2, .persistent = true, .error = 2});
-  EXPECT_EQ(rules.on_call(Call::cudaMalloc), std::nullopt);
-  EXPECT_EQ(rules.on_call(Call::cudaMalloc), 2);
-  EXPECT_EQ(rules.on_call(Call::cudaMalloc), 2);
-  rules.clear();
-  EXPECT_EQ(rules.on_call(Call::cudaMalloc), std::nullopt);
 }
 
 TEST(EventLog, KeepsTheNewestEntriesAndPrintsThem) {

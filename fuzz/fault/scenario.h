@@ -51,7 +51,7 @@ class Scenario {
   // The device is configured as the case asks, again before each run.
   Scenario(const Case& value, Mode mode);
 
-  // Contracts: state (O7 to O9), contents as before the call if it was the capture that failed,
+  // Contracts: state, contents as before the call if it was the capture that failed,
   // values if nothing was thrown, an earlier set still replays right, the same case and another
   // one can be captured and replayed.
   Operation operation();

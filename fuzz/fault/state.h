@@ -1,4 +1,4 @@
-// What a failure must leave as it was (runtime.md O7 to O9), as far as the outside can see it.
+// What a failure must leave as it was, as far as the outside can see it.
 #ifndef FUZZ_FAULT_STATE_H_
 #define FUZZ_FAULT_STATE_H_
 

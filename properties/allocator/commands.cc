@@ -33,7 +33,7 @@ class Step : public Command {
           after.situations()[i] - before.situations()[i];
     if (predicted != found)
       RC_FAIL(what + "\nmodel: " + to_string(predicted) + "\nreal:  " + to_string(found));
-    const std::string different = difference(after.observe(), real.observe());
+    const std::string different = difference(after.states(), real.states());
     if (!different.empty()) RC_FAIL(what + "\n" + different);
   }
 

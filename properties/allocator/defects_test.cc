@@ -24,8 +24,8 @@ struct Defects : ::testing::Test {
     EXPECT_EQ(reply.outcome, Outcome::kDone);
     return reply.allocated.empty() ? 0 : reply.allocated[0];
   }
-  int use_count(int pool) { return real.observe()[0].use_counts.at(pool); }
-  std::int64_t statistic(const char* name) { return real.observe()[0].statistics.at(name); }
+  int use_count(int pool) { return real.states()[0].use_counts.at(pool); }
+  std::int64_t statistic(const char* name) { return real.states()[0].statistics.at(name); }
 
   Real real;
 };

@@ -199,11 +199,11 @@ std::vector<Address> Model::live() const {
   return result;
 }
 
-Observations Model::observe() {
-  Observations result;
+DeviceStates Model::states() {
+  DeviceStates result;
   for (int d = 0; d < kDevices; ++d) {
     const Device& device = devices_[d];
-    Observation& seen = result[d];
+    DeviceState& seen = result[d];
     seen.use_counts = device.use_counts;
     seen.statistics = device.counters;
     for (const char* const size : {" all", " small", " large"}) {

@@ -73,7 +73,7 @@ class Model final : public Subject {
   Reply fail_next_segment(bool out_of_memory) override;
   Reply configure(const Settings& settings) override;
   Reply limit(int device, double fraction) override;
-  Observations observe() override;
+  DeviceStates states() override;
 
   // What a command can name.
   const std::vector<Address>& dead() const { return dead_; }  // starts of blocks freed lately

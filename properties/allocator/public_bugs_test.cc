@@ -26,10 +26,10 @@ struct PublicBugs : ::testing::Test {
 };
 
 std::size_t reserved(Real& real) {
-  return static_cast<std::size_t>(real.observe()[0].statistics.at("reserved bytes all"));
+  return static_cast<std::size_t>(real.states()[0].statistics.at("reserved bytes all"));
 }
 std::size_t live(Real& real) {
-  return static_cast<std::size_t>(real.observe()[0].statistics.at("allocated bytes all"));
+  return static_cast<std::size_t>(real.states()[0].statistics.at("allocated bytes all"));
 }
 
 // 2: a tensor born after the checkpoint frees, when it dies after the restore, what is no longer
@@ -104,11 +104,11 @@ TEST_F(PublicBugs, CheckpointsBetweenTheCallsOfAnotherThread) {
         bool waiting = false;
         const auto check = [&] {
           real.switch_to(0);
-          const Observations before = real.observe();
+          const DeviceStates before = real.states();
           EXPECT_EQ(real.take_checkpoint(0, 1).outcome,
                     waiting ? Outcome::kRefused : Outcome::kDone);
           checkpoints += !waiting;
-          EXPECT_EQ(difference(before, real.observe()), "");
+          EXPECT_EQ(difference(before, real.states()), "");
           real.switch_to(1);
         };
         real.switch_to(1);
@@ -155,8 +155,8 @@ TEST_F(PublicBugs, AnotherPoolsWorkBetweenCheckpointAndRestoreChangesNothing) {
     for (const std::size_t bytes : sizes) own.push_back(in_pool(1, bytes));
     real.take_checkpoint(0, 1);
     const auto segments_of = [&](int pool) {
-      std::vector<Observation::Segment> result;
-      const Observations seen = real.observe();
+      std::vector<DeviceState::Segment> result;
+      const DeviceStates seen = real.states();
       for (const auto& segment : seen[0].segments)
         if (segment.pool == pool) result.push_back(segment);
       return result;
@@ -238,14 +238,14 @@ TEST_F(PublicBugs, APoolDiesWhenItsOversizeSegmentsHaveBeenEvicted) {
       const Reply large = real.allocate(kMain, c.wanted);
       real.end_scope(0, 1);
       ASSERT_EQ(large.outcome, Outcome::kDone);
-      EXPECT_EQ(real.observe()[0].segments.size(), 1u) << "the others were evicted";
+      EXPECT_EQ(real.states()[0].segments.size(), 1u) << "the others were evicted";
       if (release_first) real.release(0, 1);
       real.free(large.allocated.at(0));
       if (!release_first) real.release(0, 1);
       EXPECT_EQ(real.begin_scope(0, 1, {}).outcome, Outcome::kRefused) << "it waits for its end";
       real.empty_cache(0);
       EXPECT_EQ(reserved(real), 0u);
-      EXPECT_EQ(real.observe()[0].use_counts.size(), 0u) << "no pool is left";
+      EXPECT_EQ(real.states()[0].use_counts.size(), 0u) << "no pool is left";
       EXPECT_EQ(real.begin_scope(0, 1, {}).outcome, Outcome::kDone) << "a new one";
       real.end_scope(0, 1);
     }

@@ -60,7 +60,7 @@ Real::Real() {
 
 // Blocks die inside a scope: those that were recorded in one must (Model::may_free).
 Real::~Real() {
-  slotgraph_emulation_clear_faults();
+  failing_.reset();
   constexpr int kLast = 0;  // a pool that no program uses
   for (int device = 0; device < kDevices; ++device) {
     begin_scope(device, kLast, {});
@@ -239,9 +239,9 @@ Reply Real::wait(int mark) {
 }
 
 Reply Real::fail_next_segment(bool out_of_memory) {
-  slotgraph_emulation_clear_faults();
-  slotgraph_emulation_fail("cudaMalloc", 1, 0,
-                           out_of_memory ? cudaErrorMemoryAllocation : cudaErrorLaunchFailure);
+  failing_.reset();
+  failing_.emplace("cudaMalloc", 1,
+                   out_of_memory ? cudaErrorMemoryAllocation : cudaErrorLaunchFailure);
   return {};
 }
 
@@ -273,17 +273,17 @@ std::map<std::string, std::int64_t> Real::counters(int device) const {
           {"oversize segments", statistics.oversize_segments.current}};
 }
 
-Observations Real::observe() {
-  Observations result;
+DeviceStates Real::states() {
+  DeviceStates result;
   const auto snapshot = caching::get()->snapshot({0, 0}, false);
   for (int device = 0; device < kDevices; ++device)
-    result[device] = observe(device, snapshot.segments);
+    result[device] = states(device, snapshot.segments);
   return result;
 }
 
-Observation Real::observe(int device,
+DeviceState Real::states(int device,
                           const std::vector<c10::CachingDeviceAllocator::SegmentInfo>& segments) {
-  Observation seen;
+  DeviceState seen;
   seen.statistics = counters(device);
   for (auto& [name, value] : seen.statistics) value -= counters_before_[device].at(name);
   const auto statistics = caching::getDeviceStats(index(device));

@@ -9,12 +9,14 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <optional>
 #include <memory>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "core/device/block_contents.h"
+#include "core/testing/failing_call.h"
 #include "properties/allocator/subject.h"
 #include "properties/allocator/two_threads.h"
 
@@ -51,14 +53,14 @@ class Real final : public Subject {
   Reply fail_next_segment(bool out_of_memory) override;
   Reply configure(const Settings& settings) override;
   Reply limit(int device, double fraction) override;
-  Observations observe() override;
+  DeviceStates states() override;
 
  private:
   c10::cuda::CUDAStream stream(Stream name) const;
   c10::MempoolId_t id(int pool) const { return {0, first_pool_ + static_cast<unsigned>(pool)}; }
   Reply attempt(const std::function<Reply()>& call);
   std::map<std::string, std::int64_t> counters(int device) const;
-  Observation observe(int device, const std::vector<c10::CachingDeviceAllocator::SegmentInfo>&);
+  DeviceState states(int device, const std::vector<c10::CachingDeviceAllocator::SegmentInfo>&);
 
   TwoThreads threads_;
   device::BlockContentsKept no_poison_;  // poison is queued work, which the model does not know
@@ -76,6 +78,7 @@ class Real final : public Subject {
   };
   std::vector<Checkpoint> checkpoints_;
   std::vector<cudaEvent_t> marks_;
+  std::optional<testing::FailingCall> failing_;
 };
 
 // Makes the process usable: two devices. Before anything else of CUDA.

@@ -9,15 +9,15 @@
 namespace slotgraph::allocator {
 namespace {
 
-std::vector<std::string> lines_of(const Observations& observations) {
+std::vector<std::string> lines_of(const DeviceStates& observations) {
   std::vector<std::string> lines;
   for (int device = 0; device < kDevices; ++device) {
-    const Observation& seen = observations[device];
-    for (const Observation::Segment& segment : seen.segments) {
+    const DeviceState& seen = observations[device];
+    for (const DeviceState::Segment& segment : seen.segments) {
       std::string line =
           fmt::format("device {} {:#x} stream {} pool {} {}:", device, segment.address,
                       segment.stream, segment.pool, segment.small ? "small" : "large");
-      for (const Observation::Block& block : segment.blocks) {
+      for (const DeviceState::Block& block : segment.blocks) {
         const char* const state = block.allocated ? "live" : block.active ? "waiting" : "free";
         line += fmt::format(" [{} {}, {} requested]", block.bytes, state, block.requested);
       }
@@ -40,7 +40,7 @@ std::string to_string(const Reply& reply) {
                      fmt::join(reply.freed, " "));
 }
 
-std::string difference(const Observations& model, const Observations& real) {
+std::string difference(const DeviceStates& model, const DeviceStates& real) {
   if (model == real) return "";
   std::vector<std::string> predicted = lines_of(model), found = lines_of(real), result;
   std::sort(predicted.begin(), predicted.end());

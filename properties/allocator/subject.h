@@ -55,7 +55,7 @@ struct Reply {
 };
 
 // What a program sees of one device.
-struct Observation {
+struct DeviceState {
   struct Block {
     std::size_t bytes = 0;
     std::size_t requested = 0;  // 0 unless active
@@ -74,13 +74,13 @@ struct Observation {
   std::vector<Segment> segments;  // by address
   std::map<std::string, std::int64_t> statistics;
   std::map<int, int> use_counts;  // of the private pools that exist
-  bool operator==(const Observation&) const = default;
+  bool operator==(const DeviceState&) const = default;
 };
-using Observations = std::array<Observation, kDevices>;
+using DeviceStates = std::array<DeviceState, kDevices>;
 
 std::string to_string(const Reply& reply);
 // The lines in which the two differ; empty if none.
-std::string difference(const Observations& model, const Observations& real);
+std::string difference(const DeviceStates& model, const DeviceStates& real);
 
 class Subject {
  public:
@@ -116,7 +116,7 @@ class Subject {
   virtual Reply configure(const Settings& settings) = 0;
   virtual Reply limit(int device, double fraction) = 0;  // of the capacity
 
-  virtual Observations observe() = 0;
+  virtual DeviceStates states() = 0;
 };
 
 }  // namespace slotgraph::allocator

@@ -7,6 +7,7 @@
 
 #include "core/device/host/test_support.h"
 #include "core/emulation/control.h"
+#include "core/testing/failing_call.h"
 
 namespace slotgraph::device {
 namespace {
@@ -268,9 +269,11 @@ TEST_F(Random, AGraphThatWasNeverCapturedLeavesItsGeneratorsAlone) {
         EXPECT_NE(error_of([&] { graph->begin_capture(pool.id()); }).find("stream"),
                   std::string::npos);
       } else if (way == "refused by the device") {
-        slotgraph_emulation_fail("cudaStreamBeginCapture", 1, 0, cudaErrorMemoryAllocation);
-        EXPECT_NE(error_of([&] { graph->begin_capture(pool.id()); }), "");
-        slotgraph_emulation_clear_faults();
+        {
+          const slotgraph::testing::FailingCall failing("cudaStreamBeginCapture", 1,
+                                             cudaErrorMemoryAllocation);
+          EXPECT_NE(error_of([&] { graph->begin_capture(pool.id()); }), "");
+        }
         EXPECT_NE(error_of([&] { own.set_current_seed(1); }), "") << "until it is abandoned";
       }
     }

@@ -1,5 +1,4 @@
-// Which frames are in flight, and what may therefore be entered (design.md 5, exclusivity). Pure
-// bookkeeping.
+// Which frames are in flight, and what may therefore be entered. Pure bookkeeping.
 #ifndef CORE_GRAPH_REPLAY_FLIGHT_H_
 #define CORE_GRAPH_REPLAY_FLIGHT_H_
 

@@ -1,5 +1,4 @@
-// What one run of a branch shows: the tensors that it takes, saves and returns (runtime.md 3.2 to
-// 3.8).
+// What one run of a branch shows: the tensors that it takes, saves and returns.
 #ifndef CORE_GRAPH_RUN_RUN_TENSORS_H_
 #define CORE_GRAPH_RUN_RUN_TENSORS_H_
 

@@ -13,12 +13,11 @@ namespace slotgraph {
 // nest; the inner one is called. The tensor given is detached but has the version counter of the
 // saved one. `pack` must not change it.
 //
-// Autograd skips its check for in-place changes of saved tensors that went through a hook
-// (runtime.md 3.4). Wrapped numbers, and tensors that a function keeps outside of its saved
-// variables, are not seen.
+// Autograd skips its check for in-place changes of saved tensors that went through a hook. Wrapped
+// numbers, and tensors that a function keeps outside of its saved variables, are not seen.
 //
 // The first scope replaces the default engine of the process for good: engines alone can return
-// hooks in C++ (runtime.md A.1). The new engine differs in nothing else.
+// hooks in C++. The new engine differs in nothing else.
 class SavedTensorScope {
  public:
   using Pack = std::function<at::Tensor(const at::Tensor&)>;

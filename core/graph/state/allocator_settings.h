@@ -1,4 +1,4 @@
-// Expandable segments are off while a call captures (runtime.md 8.4): a checkpoint of a pool that
+// Expandable segments are off while a call captures: a checkpoint of a pool that
 // grows in place cannot be restored.
 #ifndef CORE_GRAPH_STATE_ALLOCATOR_SETTINGS_H_
 #define CORE_GRAPH_STATE_ALLOCATOR_SETTINGS_H_

@@ -1,4 +1,4 @@
-// What a call must leave as it was, on success and on any failure (runtime.md 8).
+// What a call must leave as it was, on success and on any failure.
 #ifndef CORE_GRAPH_STATE_PROCESS_STATE_H_
 #define CORE_GRAPH_STATE_PROCESS_STATE_H_
 
