@@ -50,7 +50,7 @@ TEST(StickyError, DropsTheQueueAndIsReturnedByEveryCall) {
     EXPECT_EQ(call.call(), cudaErrorIllegalAddress) << call.name;
   }
   std::thread([] { EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorIllegalAddress); }).join();
-  const FailingCall failing("cudaFree", 1, cudaErrorAssert);
+  const FailingCall refused("cudaFree", 1, cudaErrorAssert);
   EXPECT_EQ(cudaFree(nullptr), cudaErrorIllegalAddress);
 }
 

@@ -1,7 +1,7 @@
 // Checkpoints: what they are, what is refused, and switches that succeed.
-#include "core/memory/checkpoint_scene.h"
+#include "core/memory/checkpoint_fixture.h"
 
-namespace slotgraph::checkpoint_scene {
+namespace slotgraph::checkpoint_fixture {
 namespace {
 
 using ::testing::HasSubstr;
@@ -190,4 +190,4 @@ TEST_F(PendingTest, BlocksThatAnotherStreamUsedAreRolledBack) {
 }
 
 }  // namespace
-}  // namespace slotgraph::checkpoint_scene
+}  // namespace slotgraph::checkpoint_fixture

@@ -79,7 +79,7 @@ TEST_F(Memory, ARecordingTellsTransientsFromSurvivorsWhoeverFreesThem) {
   EXPECT_TRUE(allocations[1].alive);
   EXPECT_EQ(allocations[1].address, survivor.const_data_ptr());
   std::thread([&] { survivor = at::Tensor(); }).join();
-  EXPECT_FALSE(recording->any_alive());
+  for (const Allocation& allocation : recording->snapshot()) EXPECT_FALSE(allocation.alive);
 }
 
 TEST_F(Memory, OneSessionAtATimeAndTheNativeAllocatorComesBack) {

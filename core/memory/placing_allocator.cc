@@ -131,12 +131,6 @@ std::vector<Allocation> Recording::snapshot() const {
   return allocations_;
 }
 
-bool Recording::any_alive() const {
-  const std::lock_guard lock(mutex_);
-  return std::any_of(allocations_.begin(), allocations_.end(),
-                     [](const Allocation& a) { return a.alive; });
-}
-
 bool Recording::owns(const void* address) const {
   const std::lock_guard lock(mutex_);
   return std::any_of(allocations_.rbegin(), allocations_.rend(),

@@ -30,7 +30,6 @@ struct Allocation {
 class Recording {
  public:
   std::vector<Allocation> snapshot() const;
-  bool any_alive() const;
   // True if one of them lives at this address.
   bool owns(const void* address) const;
 

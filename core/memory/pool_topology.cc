@@ -56,14 +56,4 @@ PoolTopology topology_of(const PrivatePool& pool) {
   return topology;
 }
 
-bool grew_only_free(const PoolTopology& earlier, const PoolTopology& later) {
-  PoolTopology kept = later;
-  std::erase_if(kept.segments, [&](const PoolTopology::Segment& segment) {
-    const bool known = std::any_of(earlier.segments.begin(), earlier.segments.end(),
-                                   [&](const auto& e) { return e.address == segment.address; });
-    return !known && segment.free();
-  });
-  return kept == earlier;
-}
-
 }  // namespace slotgraph

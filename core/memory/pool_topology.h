@@ -36,9 +36,6 @@ struct PoolTopology {
 
 PoolTopology topology_of(const PrivatePool& pool);
 
-// Whether `later` differs by added segments only that are wholly free.
-bool grew_only_free(const PoolTopology& earlier, const PoolTopology& later);
-
 }  // namespace slotgraph
 
 #endif  // CORE_MEMORY_POOL_TOPOLOGY_H_

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "core/memory/checkpoint_fixture.h"
+
 namespace slotgraph {
 namespace {
+
+using checkpoint_fixture::grew_only_free;
 
 const void* at_address(std::size_t address) { return reinterpret_cast<const void*>(address); }
 

@@ -1,7 +1,7 @@
 // Switches that are refused, rolled back, or end the process.
-#include "core/memory/checkpoint_scene.h"
+#include "core/memory/checkpoint_fixture.h"
 
-namespace slotgraph::checkpoint_scene {
+namespace slotgraph::checkpoint_fixture {
 namespace {
 
 using ::testing::HasSubstr;
@@ -281,4 +281,4 @@ TEST_F(CheckpointDeathTest, FreesThatKeepWaitingEndTheProcess) {
 }
 
 }  // namespace
-}  // namespace slotgraph::checkpoint_scene
+}  // namespace slotgraph::checkpoint_fixture

@@ -1,7 +1,7 @@
 // What the tests of checkpoints share: branches of a pool, their ownership, and an allocator that
 // fails.
-#ifndef CORE_MEMORY_CHECKPOINT_SCENE_H_
-#define CORE_MEMORY_CHECKPOINT_SCENE_H_
+#ifndef CORE_MEMORY_CHECKPOINT_FIXTURE_H_
+#define CORE_MEMORY_CHECKPOINT_FIXTURE_H_
 
 #include <ATen/ops/empty.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -16,10 +16,21 @@
 #include "core/memory/forwarding_allocator.h"
 #include "core/testing/rule.h"
 
-namespace slotgraph::checkpoint_scene {
+namespace slotgraph::checkpoint_fixture {
 
 using testing::rule;
 namespace caching = c10::cuda::CUDACachingAllocator;
+
+// Whether `later` differs by added segments only that are wholly free.
+inline bool grew_only_free(const PoolTopology& earlier, const PoolTopology& later) {
+  PoolTopology kept = later;
+  std::erase_if(kept.segments, [&](const PoolTopology::Segment& segment) {
+    const bool known = std::any_of(earlier.segments.begin(), earlier.segments.end(),
+                                   [&](const auto& e) { return e.address == segment.address; });
+    return !known && segment.free();
+  });
+  return kept == earlier;
+}
 
 // What a rollback must give back to one storage.
 struct Ownership {
@@ -206,6 +217,6 @@ struct PendingTest : BranchTest {
   }
 };
 
-}  // namespace slotgraph::checkpoint_scene
+}  // namespace slotgraph::checkpoint_fixture
 
-#endif  // CORE_MEMORY_CHECKPOINT_SCENE_H_
+#endif  // CORE_MEMORY_CHECKPOINT_FIXTURE_H_
