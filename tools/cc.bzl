@@ -20,6 +20,10 @@ def _target(rule, use, copts = [], deps = [], local_defines = [], **arguments):
         copts = ["-include-pch", "$(BINDIR)/third_party/precompiled/%s.pch" % use.file] + use.flags + copts
     rule(copts = copts, deps = deps, local_defines = local_defines, **arguments)
 
+def _on_device(tags):
+    """Tests that see torch run on the device, whichever is built: //:gpu has them, unless they need the emulation."""
+    return tags if "host-device" in tags else tags + ["device"]
+
 def cc_library(**arguments):
     _target(native.cc_library, _STD, **arguments)
 
@@ -32,8 +36,8 @@ def cc_binary(**arguments):
 def torch_library(**arguments):
     _target(native.cc_library, _TORCH, **arguments)
 
-def torch_test(**arguments):
-    _target(native.cc_test, _TORCH, **arguments)
+def torch_test(tags = [], **arguments):
+    _target(native.cc_test, _TORCH, tags = _on_device(tags), **arguments)
 
 def torch_binary(**arguments):
     _target(native.cc_binary, _TORCH, **arguments)
@@ -62,6 +66,15 @@ def cc_suite(**arguments):
     """A cc_test NAME, and the library NAME_suite of its tests for //properties/mutants."""
     _suite(_STD, **arguments)
 
-def torch_suite(**arguments):
+def torch_suite(tags = [], **arguments):
     """As cc_suite, for tests that see torch's headers."""
-    _suite(_TORCH, **arguments)
+    _suite(_TORCH, tags = _on_device(tags), **arguments)
+
+def test_suites():
+    """The package's part of //:quick, //:full and //:gpu. At the end of a BUILD file that has tests."""
+    for name, tags in {
+        "quick_tests": ["small", "-slow"],
+        "tests": [],
+        "device_tests": ["device"],
+    }.items():
+        native.test_suite(name = name, tags = tags, visibility = ["//:__pkg__"])

@@ -8,6 +8,7 @@ one line for each finding, `file:line: rule: found, expected`.
 
 exit status: 0 clean; 1 findings; 64 wrong usage
 """
+import json
 import os
 import pathlib
 import re
@@ -229,6 +230,16 @@ def check_rules_of(root, paths):
     return sorted(check_rules(page.read_text() if page.is_file() else "", texts, lambda name: (root / name).is_file()))
 
 
+def check_wheel(root):
+    """The wheel whose headers are precompiled is the pinned one."""
+    name = "third_party/precompiled/version.bzl"
+    pins = json.loads((root / "third_party/torch/wheels.json").read_text())["wheels"]
+    expected = next(pin["version"] for pin in pins if pin["name"] == "torch")
+    found = re.search(r'TORCH_VERSION = "(.*)"', (root / name).read_text()).group(1)
+    if found != expected:
+        yield name, 1, "wheel", found, f"{expected}, as third_party/torch/wheels.json"
+
+
 def main(arguments):
     if any(a.startswith("-") for a in arguments):
         print(__doc__, end="")
@@ -245,7 +256,7 @@ def main(arguments):
         for line, rule, found, expected in check_file(root, path):
             print(f"{path.relative_to(root).as_posix()}:{line}: {rule}: found {found}, expected {expected}")
             count += 1
-    for name, line, rule, found, expected in [] if arguments else check_rules_of(root, paths):
+    for name, line, rule, found, expected in [] if arguments else [*check_rules_of(root, paths), *check_wheel(root)]:
         print(f"{name}:{line}: {rule}: found {found}, expected {expected}")
         count += 1
     print(f"{len(paths)} files, {count} findings", file=sys.stderr)

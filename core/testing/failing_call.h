@@ -11,8 +11,8 @@
 
 namespace slotgraph::testing {
 
-// While it lives, the nth call of that name (from 1, from now on) returns the error and does not run;
-// if `persistent`, all later ones too. It is the emulation's observer: there is one at a time.
+// While it lives, the nth call of that name (from 1, from now on) returns the error and does not
+// run; if `persistent`, all later ones too. It is the emulation's observer: there is one at a time.
 class FailingCall {
  public:
   FailingCall(std::string name, std::uint64_t nth, int error, bool persistent = false)
