@@ -26,9 +26,9 @@ constexpr const char* kDescription =
 
 constexpr const char* kFooter =
     "Examples:\n"
-    "  bazel run //probes -- list                     names, and what each probe shows\n"
-    "  bazel run //probes -- alias                    one probe\n"
-    "  bazel run //probes -- all --out /tmp/probes    all of them, records to a folder\n"
+    "  bazel run //:probes -- list                     names, and what each probe shows\n"
+    "  bazel run //:probes -- alias                    one probe\n"
+    "  bazel run //:probes -- all --out /tmp/probes    all of them, records to a folder\n"
     "Each probe writes DIR/NAME.jsonl: a line for each row, with schema, probe, question, "
     "execution, "
     "found,\nexpected and verdict (holds, violated or unknown).\n"
@@ -63,7 +63,7 @@ std::string near_names(const std::string& typed) {
   }
   std::string text;
   for (const auto& [distance, name] : by_distance) text += (text.empty() ? "" : ", ") + name;
-  return text.empty() ? "see `bazel run //probes -- list`" : "did you mean: " + text + "?";
+  return text.empty() ? "see `bazel run //:probes -- list`" : "did you mean: " + text + "?";
 }
 
 ExitCode run_probe(const Probe& probe, const std::string& folder) {

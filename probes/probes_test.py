@@ -72,7 +72,7 @@ class Probes(unittest.TestCase):
         self.assertEqual([line.split()[0] for line in listed.stdout.splitlines()], list(EXECUTIONS))
         told = run("--help")
         self.assertEqual(told.returncode, 0)
-        for word in ("list", "all", "--out", "Exit codes", "bazel run //probes"):
+        for word in ("list", "all", "--out", "Exit codes", "bazel run //:probes"):
             self.assertIn(word, told.stdout)
 
     def test_wrong_use(self):

@@ -20,7 +20,7 @@ int run(int argc, char** argv) {
   app.add_option("RECORDS", inputs, "records-*.jsonl of one or more campaigns")->required();
   app.add_option("--out", out, "folder for junit.xml and summary.md")->required();
   app.footer(
-      "Example:\n  bazel run //reports -- slotgraph-out/records-*.jsonl --out "
+      "Example:\n  bazel run //:reports -- slotgraph-out/records-*.jsonl --out "
       "slotgraph-out/report\n"
       "Exit codes: 0 written, 64 wrong flag or input, 74 a file cannot be written.");
   try {

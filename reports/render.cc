@@ -25,7 +25,7 @@ std::string describe(const Finding& finding) {
 }
 
 std::string reproduce(const Record& record) {
-  return "bazel run //fuzz:campaign -- --case " + record.case_file;
+  return "bazel run //:campaign -- --case " + record.case_file;
 }
 
 // Text that cannot break a Markdown table or start a tag.

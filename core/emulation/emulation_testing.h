@@ -9,7 +9,7 @@
 
 #include "core/emulation/conformance_testing.h"
 #include "core/emulation/control.h"
-#include "core/testing/failing_call.h"
+#include "core/emulation/failing_call.h"
 
 namespace slotgraph::emulation {
 

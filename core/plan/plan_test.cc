@@ -227,5 +227,32 @@ TEST(Reader, NamesPlaceFoundAndExpected) {
   EXPECT_NE(text([&] { read_json_file("no/such/file"); }).find("[J01]"), std::string::npos);
 }
 
+TEST(Plan, AnswersForEveryBranchAndModule) {
+  PlanRequest request;
+  request.shape.pipeline_size = 2;
+  request.shape.virtual_stages = 3;
+  request.shape.microbatch_group_size = 2;
+  request.layers_per_chunk = {2, 0, 3};
+  request.cp_sizes = {4, 2, 1};
+  request.counts = {2, 4};
+  const Plan plan = make_plan(request);
+  std::vector<int> first(static_cast<std::size_t>(plan.modules()), -1);
+  for (int branch = 0; branch < static_cast<int>(plan.slots.size()); ++branch) {
+    const Slot& slot = plan.slots[branch];
+    const int variant = plan.variant_of(branch);
+    EXPECT_EQ(plan.branch(variant, slot.model_chunk, slot.physical_slot, slot.layer), branch);
+    EXPECT_EQ(plan.frame_of(branch), plan.frame(slot.model_chunk, slot.physical_slot, slot.layer));
+    EXPECT_EQ(plan.module_of(branch), slot.module);
+    EXPECT_EQ(plan.layer_of(branch), (slot.model_chunk == 0 ? 0 : 2) + slot.layer);
+    EXPECT_EQ(plan.variant_of_module(slot.module), variant);
+    EXPECT_EQ(plan.layer_of_module(slot.module), plan.layer_of(branch));
+    if (first[slot.module] < 0) first[slot.module] = branch;
+  }
+  for (int module = 0; module < plan.modules(); ++module)
+    EXPECT_EQ(plan.first_branch(module), first[module]);
+  for (int microbatch = 0; microbatch < 9; ++microbatch)
+    EXPECT_EQ(plan.slot_of(microbatch), microbatch % plan.ring_length);
+}
+
 }  // namespace
 }  // namespace slotgraph

@@ -208,7 +208,7 @@ class Campaign {
     for (const Verdict verdict : kVerdicts)
       row(to_string(verdict).c_str(), summary_.count[verdict]);
     fmt::print(
-        "\nrecords and summary.json: {}\nreport: bazel run //reports -- {}/records-*.jsonl --out "
+        "\nrecords and summary.json: {}\nreport: bazel run //:reports -- {}/records-*.jsonl --out "
         "{}/report\n",
         options_.out, options_.out, options_.out);
   }

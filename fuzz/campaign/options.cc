@@ -15,10 +15,10 @@ constexpr const char* kDescription =
 
 constexpr const char* kFooter =
     "Examples:\n"
-    "  bazel run //fuzz:campaign                                      about a minute, seed 1\n"
-    "  bazel run //fuzz:campaign -- --seed 7 --seconds 600            other cases, ten minutes\n"
-    "  bazel run //fuzz:campaign -- --filter qwen3-235b --cases 20    twenty cases of one model\n"
-    "  bazel run //fuzz:campaign -- --case out/cases/1-17.json        one case again\n"
+    "  bazel run //:campaign                                      about a minute, seed 1\n"
+    "  bazel run //:campaign -- --seed 7 --seconds 600            other cases, ten minutes\n"
+    "  bazel run //:campaign -- --filter qwen3-235b --cases 20    twenty cases of one model\n"
+    "  bazel run //:campaign -- --case out/cases/1-17.json        one case again\n"
     "Exit codes: 0 all cases hold, 1 a case is violated, 2 a case is unknown (its worker died), 3 "
     "stopped on request,\n"
     "64 wrong flag or input, 70 internal error, 74 a file cannot be written.";

@@ -114,7 +114,7 @@ std::size_t distance(const std::string& a, const std::string& b) {
   names.resize(std::min<std::size_t>(names.size(), 4));
   throw Error(Error::kInput, {"T01", what, "`" + found + "`",
                               fmt::format("one of {}, ...", fmt::join(names, ", ")),
-                              "bazel run //fuzz:sweep -- --list shows all"});
+                              "bazel run //:sweep -- --list shows all"});
 }
 
 std::vector<std::string> matching(const std::string& pattern, const std::string& what,

@@ -49,7 +49,7 @@ void enter_data_folder() {
 }
 
 std::string command_of(const std::string& name) {
-  return std::getenv("SLOTGRAPH_PACKED") ? "./run.sh " + name : "bazel run //fuzz:" + name + " --";
+  return std::getenv("SLOTGRAPH_PACKED") ? "./run.sh " + name : "bazel run //:" + name + " --";
 }
 
 TemporaryFolder::TemporaryFolder()

@@ -17,7 +17,7 @@ void enter_data_folder();
 // Whether this process runs with it: the allocator's order of work then differs between runs.
 bool address_randomisation();
 
-// How people run another program of this room from where this one was: `bazel run //fuzz:NAME --`,
+// How people run another program of this room from where this one was: `bazel run //:NAME --`,
 // or `./run.sh NAME` in a packed folder, whose run.sh says so.
 std::string command_of(const std::string& name);
 

@@ -37,7 +37,7 @@ int run(int argc, char** argv) {
   CLI::App app("Runs a reproducer again: a folder that the campaign or the sweep has written.",
                "repro");
   app.footer(
-      "Example:\n  bazel run //fuzz:repro -- slotgraph-out/repro/1-17\n"
+      "Example:\n  bazel run //:repro -- slotgraph-out/repro/1-17\n"
       "Exit codes: 0 the failure is gone, 1 it is there (or another one), 2 unknown (nothing was "
       "injected, no\n"
       "end), 64 wrong flag or folder, "

@@ -66,7 +66,7 @@ constexpr const char* kScript = R"sh(#!/bin/sh
 # Run this anywhere inside a clone of slotgraph, or inside a packed folder (tools/gpu pack).
 folder=$(dirname "$(realpath "$0")")
 if [ -x ./run.sh ]; then exec ./run.sh repro "$folder" "$@"; fi
-exec bazel run //fuzz:repro -- "$folder" "$@"
+exec bazel run //:repro -- "$folder" "$@"
 )sh";
 
 nlohmann::json manifest_of(const Reproducer& reproducer) {

@@ -25,7 +25,7 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
       "microbatches, layers and faults, smaller tensors, plain values everywhere.",
       "shrink");
   app.footer(
-      "Example:\n  bazel run //fuzz:shrink -- slotgraph-out/repro/1-17\n"
+      "Example:\n  bazel run //:shrink -- slotgraph-out/repro/1-17\n"
       "Writes FOLDER/shrunk, a reproducer, after every accepted step.\n"
       "Exit codes: 0 the smallest form is reached, 2 the budget ended first or the failure does "
       "not show, 3 stopped\n"

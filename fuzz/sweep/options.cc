@@ -21,13 +21,13 @@ constexpr const char* kDescription =
 
 constexpr const char* kFooter =
     "Examples:\n"
-    "  bazel run //fuzz:sweep                                       reference case, every class, "
+    "  bazel run //:sweep                                       reference case, every class, "
     "once\n"
-    "  bazel run //fuzz:sweep -- --fault persistent                 from then on\n"
-    "  bazel run //fuzz:sweep -- --fault pair --mode checkpoint     a second failure while the "
+    "  bazel run //:sweep -- --fault persistent                 from then on\n"
+    "  bazel run //:sweep -- --fault pair --mode checkpoint     a second failure while the "
     "first is undone\n"
-    "  bazel run //fuzz:sweep -- --points 'owner_detach'            a named step\n"
-    "  bazel run //fuzz:sweep -- --points 'cuda*@capture_*' --every call CASE.json\n"
+    "  bazel run //:sweep -- --points 'owner_detach'            a named step\n"
+    "  bazel run //:sweep -- --points 'cuda*@capture_*' --every call CASE.json\n"
     "Exit codes: 0 everything holds, 1 a contract is broken, 2 unknown (a worker hung), 3 stopped "
     "on request,\n"
     "64 wrong flag or input, 70 internal error, 74 a file cannot be written.";

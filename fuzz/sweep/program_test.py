@@ -89,7 +89,7 @@ class Sweep(unittest.TestCase):
     def test_help_and_list_teach(self):
         result = run("--help", out=self.out)
         self.assertEqual(result.returncode, 0)
-        self.assertIn("bazel run //fuzz:sweep", result.stdout)
+        self.assertIn("bazel run //:sweep", result.stdout)
         listed = run("--list", out=self.out)
         self.assertEqual(listed.returncode, 0)
         self.assertIn("owner_detach", listed.stdout)

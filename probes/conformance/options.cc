@@ -16,10 +16,10 @@ constexpr const char* kDescription =
 
 constexpr const char* kFooter =
     "Examples:\n"
-    "  bazel run //probes/conformance:allocator_programs                       about ten seconds\n"
-    "  bazel run //probes/conformance:allocator_programs -- --compare DIR      with an earlier "
+    "  bazel run //:conformance                       about ten seconds\n"
+    "  bazel run //:conformance -- --compare DIR      with an earlier "
     "run's folder\n"
-    "  bazel run --config=cuda //probes/conformance:allocator_programs -- --programs 3400 --jobs "
+    "  bazel run --config=cuda //:conformance -- --programs 3400 --jobs "
     "16 --full 17 \\\n"
     "      --compact --out probes/conformance/golden                           makes the golden "
     "folder\n"

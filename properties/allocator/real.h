@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/device/block_contents.h"
-#include "core/testing/failing_call.h"
+#include "core/emulation/failing_call.h"
 #include "properties/allocator/subject.h"
 #include "properties/allocator/two_threads.h"
 

@@ -7,7 +7,7 @@
 
 #include "core/device/host/test_support.h"
 #include "core/emulation/control.h"
-#include "core/testing/failing_call.h"
+#include "core/emulation/failing_call.h"
 
 namespace slotgraph::device {
 namespace {

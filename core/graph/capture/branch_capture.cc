@@ -84,15 +84,6 @@ void check_outputs(const BranchSource& source, const RunTensors& found) {
     refuse("K04", source.where, "other outputs, or outputs that alias otherwise");
 }
 
-// An output over its place, with an autograd node that copies it there.
-at::Tensor moved(const at::Tensor& output, const at::Tensor& place) {
-  at::Tensor target = tensor_over(
-      place.storage(), static_cast<std::size_t>(place.storage_offset()) * place.itemsize(),
-      place.sizes(), place.strides(), place.scalar_type());
-  target.copy_(output);
-  return target;
-}
-
 }  // namespace
 
 OpenBranch capture_forward(const BranchSource& source, const Tensors& inputs,
@@ -114,7 +105,7 @@ OpenBranch capture_forward(const BranchSource& source, const Tensors& inputs,
   std::vector<std::uint32_t> versions;
   for (const at::Tensor& input : open.inputs) versions.push_back(input._version());
   const Inputs arguments = source.sample.with(inputs);
-  RunObserver observer(source.module, inputs, source.where);
+  RunObserver observer(source.module, open.branch.state, inputs, source.where);
   Captured captured = capture(site, std::move(memory.births), [&] {
     Tensors outputs;
     {
@@ -131,9 +122,11 @@ OpenBranch capture_forward(const BranchSource& source, const Tensors& inputs,
     }
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const Tensors& places = memory.copies.outputs;
-      const bool stays = i >= places.size() || !places[i].defined();
-      open.outputs.push_back(stays ? outputs[i] : moved(outputs[i], places[i]));
-      if (!stays) open.copied_bytes += outputs[i].nbytes();
+      open.outputs.push_back(outputs[i]);
+      if (i >= places.size() || !places[i].defined()) continue;
+      open.outputs[i] = places[i];
+      open.outputs[i].copy_(outputs[i]);  // with an autograd node
+      open.copied_bytes += outputs[i].nbytes();
     }
   });
   for (std::size_t i = 0; i < versions.size(); ++i) {
@@ -154,7 +147,7 @@ Tensors capture_backward(OpenBranch& open, const BranchSource& source, const Ten
   Captured captured = capture(site, std::move(memory.births), [&] {
     gradients = run_backward(open.outputs, open.inputs, open.branch.parameters, incoming);
     if (source.profile.kind != FrameKind::kFree) {
-      RunObserver observer(source.module, open.inputs, source.where);
+      RunObserver observer(source.module, open.branch.state, open.inputs, source.where);
       observer.see_gradients(gradients, /*unused_inputs=*/true);
       if (observer.tensors().user_gradients != source.profile.tensors.user_gradients)
         refuse("K05", source.where, "other gradients of inputs");

@@ -39,7 +39,6 @@ Arena arena_of(const std::map<int, Extent>& arenas, int colour, const std::share
 // Frame memory is borrowed: outputs of one storage share one again. A view of a parameter or buffer
 // stays what it is.
 void keep_outputs(OpenBranch& open, const FrameMemory& memory) {
-  const Tensors state = state_of(memory.branch().source.module);
   Tensors in_frame;
   for (const at::Tensor& output : open.outputs) {
     const bool inside =
@@ -51,6 +50,7 @@ void keep_outputs(OpenBranch& open, const FrameMemory& memory) {
   for (std::size_t i = 0; i < open.outputs.size(); ++i) {
     const at::Tensor& output = open.outputs[i];
     if (open.branch.lent[i] || !output.defined()) continue;
+    const Tensors& state = open.branch.state;
     const bool in_state = std::any_of(state.begin(), state.end(), [&](const at::Tensor& tensor) {
       return tensor.is_alias_of(output);
     });

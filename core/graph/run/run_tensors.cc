@@ -29,9 +29,10 @@ void check_same(const RunTensors& first, const RunTensors& later, const std::str
   }
 }
 
-RunObserver::RunObserver(const GraphModule& module, const Tensors& inputs, std::string where)
+RunObserver::RunObserver(const GraphModule& module, const Tensors& state, const Tensors& inputs,
+                         std::string where)
     : module_(module), inputs_(inputs), where_(std::move(where)) {
-  for (const at::Tensor& tensor : state_of(module)) number(tensor);
+  for (const at::Tensor& tensor : state) number(tensor);
   tensors_.state_storages = static_cast<int>(storages_.size());
   for (const at::Tensor& input : inputs) tensors_.inputs.push_back(spec(input));
 }

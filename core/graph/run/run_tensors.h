@@ -31,7 +31,9 @@ void check_same(const RunTensors& first, const RunTensors& later, const std::str
 // Takes one run apart. Holds every storage that it numbers, so that no address comes twice.
 class RunObserver {
  public:
-  RunObserver(const GraphModule& module, const Tensors& inputs, std::string where);
+  // `state`: state_of(module).
+  RunObserver(const GraphModule& module, const Tensors& state, const Tensors& inputs,
+              std::string where);
 
   // Throws Error W01, W02.
   void see_saved(const at::Tensor& tensor);

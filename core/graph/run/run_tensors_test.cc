@@ -19,7 +19,7 @@ TEST(RunObserver, StoragesThatDieAtOnceAreNotTakenForOthers) {
   const auto module = std::make_shared<torch::nn::Module>("module");
   at::Tensor state = module->register_buffer("state", at::ones({4}, at::kCUDA));
   const GraphModule graph_module{module, nullptr};
-  RunObserver observer(graph_module, {}, "here");
+  RunObserver observer(graph_module, state_of(graph_module), {}, "here");
   state.set_data(at::zeros({4}, at::kCUDA));  // what the module had is nobody's now
   constexpr std::size_t kSaved = 64;
   for (std::size_t i = 0; i < kSaved; ++i) observer.see_saved(at::ones({4}, at::kCUDA));

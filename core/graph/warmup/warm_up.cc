@@ -49,7 +49,7 @@ Run run_once(const GraphModule& module, const Inputs& sample, const std::string&
              const Options& options, FrameKind kind) {
   Run run;
   const Tensors inputs = fresh_leaves(sample.all());
-  RunObserver observer(module, inputs, where);
+  RunObserver observer(module, state_of(module), inputs, where);
   Tensors outputs = run_forward(module, sample.with(inputs), kind, run, observer);
   observer.see_outputs(outputs);  // first: only plain tensors have a storage
   run.profile.forward = classify_forward(run.forward->snapshot(), outputs);

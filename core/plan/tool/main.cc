@@ -33,9 +33,9 @@ constexpr const char* kFooter =
     "   \"max_microbatches\": 8}\n"
     "A PLAN is what `make` writes, or a file of the public planner.\n"
     "Examples:\n"
-    "  bazel run //core/plan:tool -- make shape.json --out plan.json\n"
-    "  bazel run //core/plan:tool -- explain plan.json 0,0,0 1,2,0\n"
-    "  bazel run //core/plan:tool -- draw plan.json --out plan.svg\n"
+    "  bazel run //:plan -- make shape.json --out plan.json\n"
+    "  bazel run //:plan -- explain plan.json 0,0,0 1,2,0\n"
+    "  bazel run //:plan -- draw plan.json --out plan.svg\n"
     "Exit codes: 0 holds, 1 a broken rule or a difference, 64 wrong flag or input, 70 internal\n"
     "error, 74 a file cannot be written.";
 

@@ -1,6 +1,6 @@
 // One runtime call that fails, for tests of the emulation and of what stands on it alone.
-#ifndef CORE_TESTING_FAILING_CALL_H_
-#define CORE_TESTING_FAILING_CALL_H_
+#ifndef CORE_EMULATION_FAILING_CALL_H_
+#define CORE_EMULATION_FAILING_CALL_H_
 
 #include <atomic>
 #include <cstdint>
@@ -41,4 +41,4 @@ class FailingCall {
 
 }  // namespace slotgraph::testing
 
-#endif  // CORE_TESTING_FAILING_CALL_H_
+#endif  // CORE_EMULATION_FAILING_CALL_H_
