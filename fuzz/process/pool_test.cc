@@ -28,7 +28,7 @@ while read line; do
   number=${line#*:}; number=${number%\}}
   echo '{"note": "at '$number'"}'
   if [ "$number" = 13 ]; then echo unlucky >&2; exit 3; fi
-  if [ "$number" = 99 ]; then sleep 100; fi
+  if [ "$number" = 99 ]; then exec sleep 100; fi
   echo '{"value": '$number', "process": '$$'}'
 done
 exit 5
