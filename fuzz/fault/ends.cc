@@ -7,9 +7,9 @@
 #include <cctype>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <span>
 
-#include "core/error.h"
 #include "core/exit_code.h"
 #include "core/json_reader.h"
 #include "fuzz/fault/trial.h"
@@ -74,24 +74,28 @@ FatalTable FatalTable::read(const std::string& path) {
   const nlohmann::json json = read_json_file(path);
   const JsonReader reader(json, path);
   const std::map<std::string, std::string> here = build_ids();
+  FatalTable table;
+  std::set<std::string> others;
   for (const JsonReader& library : reader.field("libraries").elements()) {
     const auto found = here.find(library.field("name").text());
-    const JsonReader expected = library.field("build_id");
-    if (found == here.end() || found->second == expected.text()) continue;
-    throw Error(
-        Error::kInternal,
-        {"F04", expected.path(), found->first + " of build " + found->second,
-         "build " + expected.text(),
-         "the offsets are those of another build: take the pinned wheel, or find them again "
-         "(`--points cudaGetDevice` reports each new one with its stack) and set the id"});
+    const std::string expected = library.field("build_id").text();
+    if (found == here.end() || found->second == expected) continue;
+    others.insert(found->first);
+    table.warnings_.push_back(
+        fmt::format("{}: found {} of build {}, expected build {}: where it ends the process is not "
+                    "known, and counts as violated; find the offsets of this build (`--points "
+                    "cudaGetDevice` shows each with its stack) and set them and the id",
+                    library.path(), found->first, found->second, expected));
   }
-  FatalTable table;
   for (const JsonReader& row : reader.field("points").elements()) {
-    const std::string symbol = row.field("symbol").text();
-    const std::string frame = row.has("library")
-                                  ? row.field("library").text() + "+" + row.field("offset").text()
-                                  : symbol;
-    table.rows_.push_back({row.field("call").text(), frame});
+    const std::string call = row.field("call").text(), symbol = row.field("symbol").text();
+    if (!row.has("library")) {
+      table.rows_.push_back({call, symbol});
+      continue;
+    }
+    const std::string library = row.field("library").text();
+    const std::string offset = row.field("offset").text();
+    if (!others.contains(library)) table.rows_.push_back({call, library + "+" + offset});
   }
   return table;
 }

@@ -12,13 +12,15 @@ namespace slotgraph::fuzz {
 // throw. Rows of fatal_points.json.
 class FatalTable {
  public:
-  // Rows of code without a symbol name an offset in a library, which is true of one build of it:
-  // they count if the library of this process has the build id that the file gives. Throws Error:
-  // J.., F04 a library of this process has another build id.
+  // Throws Error J.. Rows of code without a symbol name an offset in a library, which is true of
+  // one build of it: they count if the library of this process has the build id that the file
+  // gives.
   static FatalTable read(const std::string& path);
   // The row for a failure of the call at the top of the stack under one of the functions below, by
   // its function; empty: none.
   std::string find(const std::vector<std::string>& stack) const;
+  // Of each library that this process has in another build: which, what it means and what to do.
+  const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
   struct Row {
@@ -26,6 +28,7 @@ class FatalTable {
     std::string frame;
   };
   std::vector<Row> rows_;
+  std::vector<std::string> warnings_;
 };
 
 // The build id of each library of this process that has one, by file name: hexadecimal.

@@ -149,7 +149,9 @@ void from_json(const nlohmann::json& json, Observation& observation) {
 
 Observers::Observers(const std::string& program, int count)
     : table_(FatalTable::read("fuzz/fault/fatal_points.json")),
-      pool_({program, "--observe"}, count, errors_.path(), kPatience) {}
+      pool_({program, "--observe"}, count, errors_.path(), kPatience) {
+  for (const std::string& warning : table_.warnings()) fmt::print(stderr, "warning: {}\n", warning);
+}
 
 std::vector<Observation> Observers::observe(const std::vector<Experiment>& experiments,
                                             const std::string& record) {

@@ -47,6 +47,8 @@ class Runner {
     // One of an earlier sweep must not speak for this one.
     std::filesystem::remove(options.out + "/summary.json");
     for (const Mode mode : options.modes) sweeps_.emplace(mode, Sweep(kDeepest));
+    for (const std::string& warning : table_.warnings())
+      fmt::print(stderr, "warning: {}\n", warning);
   }
 
   int run() {
