@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/device/device.h"
+#include "core/models/blocks.h"
 #include "core/plan/json/public_json.h"
 #include "fuzz/execute/execute.h"
 
@@ -31,8 +32,8 @@ fuzz::Case uniform_case(const std::string& plan, const std::string& block,
 }
 
 const fuzz::Sources& sources() {
-  static const fuzz::Sources& instance = *new fuzz::Sources(
-      fuzz::read_sources("core/plan/testdata", "core/order/testdata/schedules.jsonl", ""));
+  static const fuzz::Sources& instance = *new fuzz::Sources(fuzz::read_sources(
+      "core/plan/testdata", "core/order/testdata/schedules.jsonl", "", block_names()));
   return instance;
 }
 

@@ -39,6 +39,7 @@ struct BlockKind {
 
 // In order of registration; the built-in blocks come first. Names are unique.
 const std::vector<BlockKind>& blocks();
+std::vector<std::string> block_names();
 // Throws Error M01 if the name is taken.
 bool register_block(BlockKind kind);
 // Throws Error M02 if there is none.

@@ -26,6 +26,12 @@ std::vector<BlockKind>& registry() {
 
 const std::vector<BlockKind>& blocks() { return registry(); }
 
+std::vector<std::string> block_names() {
+  std::vector<std::string> names;
+  for (const BlockKind& kind : blocks()) names.push_back(kind.name);
+  return names;
+}
+
 bool register_block(BlockKind kind) {
   const auto same = [&](const BlockKind& other) { return other.name == kind.name; };
   if (std::any_of(registry().begin(), registry().end(), same)) {

@@ -183,41 +183,17 @@ TEST(Events, CountMicrobatchesPerChunkAndDirection) {
           {true, 0, 0}, {true, 1, 0}, {true, 0, 1}, {false, 1, 0}, {false, 0, 0}, {false, 0, 1}}));
 }
 
-TEST(SlotOrder, RefusesDelayedWeightGradientsAndWhatIsNoChunk) {
-  EXPECT_EQ(slot_order({1, 2, -2, -1}), (Order{1, 2, -2, -1}));
-  EXPECT_EQ(rule([] { slot_order({1, -1, -1.5}); }), "OP5");
-  for (const double entry : {0.0, 0.5, 1.5, -1.25, 1e12, std::nan("")})
-    EXPECT_EQ(rule([&] { slot_order({1, entry}); }), "OR1") << entry;
-}
-
-TEST(SlotCommunication, RefusesWhatCannotRunAndWhatCannotShare) {
-  const PipelineShape interleaved{2, 0, 2, 2}, plain{2, 0, 0, 0};
-  const auto refused = [](const PipelineShape& shape, const Communication& communication) {
-    return rule([&] { check_slot_communication(shape, communication); });
-  };
-  EXPECT_EQ(refused(plain, {}), "");
-  EXPECT_EQ(refused(interleaved, {.overlap_p2p = true}), "");
-  EXPECT_EQ(refused(interleaved, {.overlap_p2p = true, .overlap_p2p_in_warm_up_and_flush = true}),
-            "");
-  EXPECT_EQ(refused(plain, {.overlap_p2p = true}), "OP3");
-  EXPECT_EQ(refused(interleaved, {.overlap_p2p = true, .batch_p2p = true}), "OP3");
-  EXPECT_EQ(refused(interleaved, {.overlap_p2p_in_warm_up_and_flush = true}), "OP3");
-  EXPECT_EQ(refused(interleaved, {.overlap_expert_parallel = true}), "OP4");
-  EXPECT_EQ(refused(interleaved, {.delayed_weight_gradient = true}), "OP5");
-}
-
-// Slots refuse the result.
-TEST(ExpertOverlap, InterleavesABackwardWithTheNextForward) {
-  const Order order{1, 2, -2, 1, -1, -1};
-  EXPECT_EQ(expand_for_expert_overlap(order, {1, 2}, false),
-            (OrderEntries{1, 2, 3, 1, -3, -2, -1, -1}));
-  const OrderEntries delayed = expand_for_expert_overlap(order, {1, 2}, true);
-  EXPECT_EQ(delayed, (OrderEntries{1, 2, 3, 1, -3, -3.5, -2, -2.5, -1, -1.5, -1, -1.5}));
-  EXPECT_EQ(rule([&] { slot_order(delayed); }), "OP5");
-  EXPECT_EQ(expand_for_expert_overlap({1, 2, -1, 1, -2, -1}, {1, 2}, true),
-            (OrderEntries{1, 2, 3, 1, -1, -1.5, -3, -3.5, -2, -2.5, -1, -1.5}));
-  EXPECT_EQ(expand_for_expert_overlap({1, 2, -2, -1}, {1, 0}, true), (OrderEntries{1, -1, -1.5}));
-  EXPECT_EQ(rule([] { expand_for_expert_overlap({1, 3, -3, -1}, {1, 1}, false); }), "OR1");
+TEST(Entries, AreEventsOrDelayedWeightGradientsOrNothing) {
+  for (const double entry : {1.0, -1.0, 7.0, -7.0}) {
+    EXPECT_TRUE(is_event(entry)) << entry;
+    EXPECT_FALSE(is_delayed_weight_gradient(entry)) << entry;
+  }
+  EXPECT_TRUE(is_delayed_weight_gradient(-1.5));
+  EXPECT_FALSE(is_event(-1.5));
+  for (const double entry : {0.0, 0.5, 1.5, -0.5, -1.25, 1e12, std::nan("")}) {
+    EXPECT_FALSE(is_event(entry)) << entry;
+    EXPECT_FALSE(is_delayed_weight_gradient(entry)) << entry;
+  }
 }
 
 }  // namespace

@@ -28,8 +28,11 @@ class Campaign {
   Campaign(const Options& options, const Sources& sources, const std::string& program)
       : options_(options),
         sources_(sources),
-        command_{program,    "--worker",     "--seed",  fmt::to_string(options.seed),
-                 "--filter", options.filter, "--scale", options.large ? "large" : "small"},
+        command_{program,       "--worker",
+                 "--seed",      fmt::to_string(options.seed),
+                 "--filter",    options.filter,
+                 "--scale",     options.large ? "large" : "small",
+                 "--scheduler", options.balanced ? "balanced" : "greedy"},
         blocks_(static_cast<std::size_t>(options.jobs)) {
     for (int i = 0; i < options.jobs; ++i)
       records_.emplace_back(fmt::format("{}/records-{}.jsonl", options.out, i));

@@ -1,5 +1,6 @@
 #include <filesystem>
 
+#include "core/models/blocks.h"
 #include "core/program.h"
 #include "fuzz/campaign/campaign.h"
 #include "fuzz/campaign/options.h"
@@ -16,7 +17,8 @@ int run(int argc, char** argv) {
   enter_data_folder();
   if (!options.case_file.empty()) return run_case(options);
   const Sources sources =
-      read_sources("core/plan/testdata", "core/order/testdata/schedules.jsonl", options.filter);
+      read_sources("core/plan/testdata", "core/order/testdata/schedules.jsonl", options.filter,
+                   block_names(), options.balanced ? Scheduler::kBalanced : Scheduler::kGreedy);
   if (options.worker) return run_worker(options, sources);
   return run_campaign(options, sources, std::filesystem::read_symlink("/proc/self/exe"));
 }

@@ -41,6 +41,11 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
       ->check(CLI::IsMember({"small", "large"}))
       ->take_last()
       ->capture_default_str();
+  std::string scheduler = "greedy";
+  app.add_option("--scheduler", scheduler,
+                 "of the public batches: greedy, as they are; balanced, with shorter steps")
+      ->check(CLI::IsMember({"greedy", "balanced"}))
+      ->capture_default_str();
   app.add_option("--filter", options.filter, "only plans whose name contains this text");
   app.add_option("--jobs", options.jobs, "worker processes")
       ->check(CLI::Range(1, 256))
@@ -64,6 +69,7 @@ bool parse(int argc, char** argv, Options& options, int& exit_code) {
     return false;
   }
   options.large = scale == "large";
+  options.balanced = scheduler == "balanced";
   options.out = from_caller(options.out.empty() ? "slotgraph-out" : options.out);
   if (!options.case_file.empty()) options.case_file = from_caller(options.case_file);
   return true;

@@ -16,6 +16,7 @@ struct Options {
   std::string filter;       // part of the plan's name
   int jobs = 2;             // worker processes
   int again = 0;            // cases that run once more, each in a fresh process
+  bool balanced = false;    // public batches are scheduled anew, by the balanced scheduler
   bool large = false;       // cases sized for a GPU
   std::string case_file;    // run this one case
   std::string out;          // folder of records; absolute

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "core/models/blocks.h"
 #include "fuzz/execute/observer.h"
 #include "fuzz/generate/generate.h"
 
@@ -17,8 +18,8 @@ struct Execute : ::testing::Test {
 
 // The first case of its kind, small.
 Case small_case() {
-  const Sources sources =
-      read_sources("core/plan/testdata", "core/order/testdata/schedules.jsonl", "p2-l2-k2.r0");
+  const Sources sources = read_sources("core/plan/testdata", "core/order/testdata/schedules.jsonl",
+                                       "p2-l2-k2.r0", block_names());
   Case value = generate(sources, case_seed(5, 0)).value;
   value.schedule = {"test", {0, 1, 1, 0}};
   for (LayerCase& layer : value.layers) layer = {.block = "mlp"};

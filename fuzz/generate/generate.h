@@ -27,10 +27,18 @@ struct Sources {
   std::vector<std::string> blocks;  // registered block kinds
 };
 
+// Who makes the schedules of the public batches.
+enum class Scheduler {
+  kGreedy,    // the public scheduler, as it is
+  kBalanced,  // core/order/balanced_cp.h
+};
+
 // Reads the public plans (with corrected slots) and schedules from their folders; plans whose name
-// lacks `filter` are left out. Throws Error: J.., P.., F08 no plan matches.
+// lacks `filter` are left out. `blocks`: names of the blocks that layers are made of. Throws Error:
+// J.., P.., F08 no plan matches.
 Sources read_sources(const std::string& plan_folder, const std::string& schedule_file,
-                     const std::string& filter);
+                     const std::string& filter, std::vector<std::string> blocks,
+                     Scheduler scheduler = Scheduler::kGreedy);
 
 // SplitMix64(campaign seed ^ golden * (index + 1)).
 std::uint64_t case_seed(std::uint64_t campaign_seed, std::uint64_t index);

@@ -8,13 +8,14 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/models/blocks.h"
 
 namespace slotgraph::fuzz {
 namespace {
 
 const Sources& all() {
-  static const Sources& sources =
-      *new Sources(read_sources("core/plan/testdata", "core/order/testdata/schedules.jsonl", ""));
+  static const Sources& sources = *new Sources(
+      read_sources("core/plan/testdata", "core/order/testdata/schedules.jsonl", "", block_names()));
   return sources;
 }
 
@@ -33,9 +34,31 @@ TEST(Sources, ReadEveryPublicPlanAndSchedule) {
   EXPECT_EQ(all().plans.size(), 103u) << "one rank of the 104 has no layers";
   EXPECT_EQ(all().schedules.size(), 200u);
   EXPECT_EQ(all().schedules.front().cp_sizes.empty(), false);
-  EXPECT_THROW(
-      read_sources("core/plan/testdata", "core/order/testdata/schedules.jsonl", "no such plan"),
-      Error);
+  EXPECT_THROW(read_sources("core/plan/testdata", "core/order/testdata/schedules.jsonl",
+                            "no such plan", block_names()),
+               Error);
+}
+
+// The same batches, scheduled anew: other cases of the same campaign.
+TEST(Sources, BalancedSchedulesAreOthers) {
+  const Sources balanced = read_sources("core/plan/testdata", "core/order/testdata/schedules.jsonl",
+                                        "", block_names(), Scheduler::kBalanced);
+  ASSERT_EQ(balanced.schedules.size(), all().schedules.size());
+  std::size_t differ = 0, aligned = 0;
+  for (std::size_t i = 0; i < balanced.schedules.size(); ++i) {
+    EXPECT_EQ(balanced.schedules[i].name, all().schedules[i].name + " balanced");
+    differ += balanced.schedules[i].cp_sizes != all().schedules[i].cp_sizes;
+    aligned += !balanced.schedules[i].cp_sizes.empty();
+  }
+  EXPECT_GT(differ, 100u);
+  EXPECT_EQ(aligned, 200u);
+  std::size_t other_cases = 0;
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    const std::uint64_t seed = case_seed(1, i);
+    other_cases += digest(generate(balanced, seed).value) != digest(generate(all(), seed).value);
+  }
+  EXPECT_GT(other_cases, 5u);
+  EXPECT_LT(other_cases, 40u) << "adversarial schedules are what they were";
 }
 
 TEST(Generate, CasesDependOnSeedAndIndexOnly) {

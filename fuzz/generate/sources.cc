@@ -3,7 +3,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "core/models/blocks.h"
+#include "core/order/balanced_cp.h"
 #include "core/plan/json/public_json.h"
 #include "core/plan/json/schedule_json.h"
 #include "fuzz/generate/generate.h"
@@ -33,11 +33,23 @@ std::vector<Plan> read_plans(const std::string& folder, const std::string& filte
   return plans;
 }
 
-std::vector<RankSchedule> read_schedules(const std::string& path) {
+// Of a batch that the scheduler refuses: none.
+CpSchedule schedule_of(const PublicSchedule& found, Scheduler scheduler) {
+  if (scheduler == Scheduler::kGreedy) return found.schedule;
+  try {
+    return balanced_schedule(found.limits, found.lengths, {});
+  } catch (const Error& error) {
+    if (error.rule() != "DC3") throw;
+    return {};
+  }
+}
+
+std::vector<RankSchedule> read_schedules(const std::string& path, Scheduler scheduler) {
   std::vector<RankSchedule> schedules;
   for (const PublicSchedule& found : read_public_schedules(path)) {
-    RankSchedule schedule{found.name, {}};
-    for (const CpMicrobatch& microbatch : found.schedule)
+    const bool balanced = scheduler == Scheduler::kBalanced;
+    RankSchedule schedule{found.name + (balanced ? " balanced" : ""), {}};
+    for (const CpMicrobatch& microbatch : schedule_of(found, scheduler))
       schedule.cp_sizes.push_back(microbatch.front().size);
     schedules.push_back(std::move(schedule));
   }
@@ -47,10 +59,10 @@ std::vector<RankSchedule> read_schedules(const std::string& path) {
 }  // namespace
 
 Sources read_sources(const std::string& plan_folder, const std::string& schedule_file,
-                     const std::string& filter) {
-  Sources sources{read_plans(plan_folder, filter), read_schedules(schedule_file), {}};
-  for (const BlockKind& kind : blocks()) sources.blocks.push_back(kind.name);
-  return sources;
+                     const std::string& filter, std::vector<std::string> blocks,
+                     Scheduler scheduler) {
+  return {read_plans(plan_folder, filter), read_schedules(schedule_file, scheduler),
+          std::move(blocks)};
 }
 
 std::vector<int> fit(const RankSchedule& schedule, const Plan& plan) {

@@ -10,6 +10,7 @@
 #include "core/graph/graph_callables.h"
 #include "core/graph/state/process_state.h"
 #include "core/models/block.h"
+#include "core/models/blocks.h"
 #include "fuzz/fault/scenario.h"
 #include "fuzz/generate/generate.h"
 
@@ -43,8 +44,8 @@ const bool added = register_block(kind("planted_always", always_wrong)) &&
                    register_block(kind("planted_wide", wrong_when_wide));
 
 Experiment planted(const std::string& block) {
-  const Sources sources =
-      read_sources("core/plan/testdata", "core/order/testdata/schedules.jsonl", "p4v2n8-l2-k2");
+  const Sources sources = read_sources("core/plan/testdata", "core/order/testdata/schedules.jsonl",
+                                       "p4v2n8-l2-k2", block_names());
   Experiment experiment;
   for (std::uint64_t index = 0;; ++index) {
     const Generated generated = generate(sources, case_seed(5, index));
@@ -133,7 +134,7 @@ TEST(Shrink, ABudgetEndsItWithWhatItHas) {
 // On many generated cases: each reduction is another one, and a case that can be read.
 TEST(Reductions, AreValidAndDifferent) {
   const Sources sources =
-      read_sources("core/plan/testdata", "core/order/testdata/schedules.jsonl", "");
+      read_sources("core/plan/testdata", "core/order/testdata/schedules.jsonl", "", block_names());
   std::size_t count = 0;
   for (std::uint64_t index = 0; index < 40; ++index) {
     const Generated generated = generate(sources, case_seed(9, index));

@@ -35,15 +35,34 @@ CpSchedule read_microbatches(const JsonReader& reader) {
 
 }  // namespace
 
+CpBatch batch_from_json(const JsonReader& reader) {
+  CpBatch batch;
+  batch.limits = {read_count(reader.field("ranks"), 1), read_count(reader.field("cap"), 1),
+                  read_count(reader.field("min_cp"), 1),
+                  read_optional(reader.field("microbatch_group_size")),
+                  read_optional(reader.field("max_num_seqs"))};
+  for (const JsonReader& length : reader.field("lengths").elements())
+    batch.lengths.push_back(length.integer(1, kLongest));
+  return batch;
+}
+
+nlohmann::json to_json(const CpSchedule& schedule) {
+  nlohmann::json microbatches = nlohmann::json::array();
+  for (const CpMicrobatch& microbatch : schedule) {
+    nlohmann::json groups = nlohmann::json::array();
+    for (const CpGroup& group : microbatch)
+      groups.push_back({group.first_rank, group.size, group.samples});
+    microbatches.push_back(groups);
+  }
+  return {{"microbatches", microbatches}};
+}
+
 PublicSchedule schedule_from_public(const JsonReader& reader) {
   PublicSchedule result;
   result.name = reader.field("distribution").text();
-  result.limits = {read_count(reader.field("ranks"), 1), read_count(reader.field("cap"), 1),
-                   read_count(reader.field("min_cp"), 1),
-                   read_optional(reader.field("microbatch_group_size")),
-                   read_optional(reader.field("max_num_seqs"))};
-  for (const JsonReader& length : reader.field("lengths").elements())
-    result.lengths.push_back(length.integer(1, kLongest));
+  CpBatch batch = batch_from_json(reader);
+  result.limits = batch.limits;
+  result.lengths = std::move(batch.lengths);
   result.max_length = reader.field("max_length").integer(1, kLongest);
   result.bound = reader.field("bound").integer(1, kMost);
   result.refused = reader.has("error");

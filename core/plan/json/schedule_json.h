@@ -22,6 +22,18 @@ struct PublicSchedule {
   bool refused = false;
 };
 
+// What is scheduled: limits and lengths, by the names of the public scheduler's files, whose other
+// fields are left alone. Throws Error J03, J04.
+struct CpBatch {
+  CpLimits limits;
+  std::vector<std::int64_t> lengths;
+};
+CpBatch batch_from_json(const JsonReader& reader);
+
+// {"microbatches": [[[first rank, CP size, [samples]], ..], ..]}, as the public scheduler writes
+// it.
+nlohmann::json to_json(const CpSchedule& schedule);
+
 PublicSchedule schedule_from_public(const JsonReader& reader);
 
 // Reads every line of a file. Throws Error J01-J05 with the line.

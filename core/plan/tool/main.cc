@@ -10,11 +10,14 @@
 #include "core/error.h"
 #include "core/exit_code.h"
 #include "core/files.h"
+#include "core/order/balanced_cp.h"
+#include "core/order/dynamic_cp.h"
 #include "core/order/microbatch_counts.h"
 #include "core/plan/handshake.h"
 #include "core/plan/json/packing_json.h"
 #include "core/plan/json/plan_document.h"
 #include "core/plan/json/public_json.h"
+#include "core/plan/json/schedule_json.h"
 #include "core/plan/packing/first_free.h"
 #include "core/plan/packing/packing.h"
 #include "core/plan/tool/compare.h"
@@ -36,6 +39,7 @@ constexpr const char* kFooter =
     "  bazel run //:plan -- make shape.json --out plan.json\n"
     "  bazel run //:plan -- explain plan.json 0,0,0 1,2,0\n"
     "  bazel run //:plan -- draw plan.json --out plan.svg\n"
+    "  bazel run //:plan -- schedule batch.json --scheduler balanced\n"
     "Exit codes: 0 holds, 1 a broken rule or a difference, 64 wrong flag or input, 70 internal\n"
     "error, 74 a file cannot be written.";
 
@@ -47,6 +51,8 @@ struct Flags {
   int ring = 0;
   int rings = 0;
   int microbatches = 0;
+  std::string scheduler = "greedy";
+  double communication = 0;
   bool pack = false;
   bool pipeline = false;
 };
@@ -252,6 +258,23 @@ int draw_plan(const Flags& flags) {
   return kHolds;
 }
 
+int make_schedule(const Flags& flags) {
+  const nlohmann::json json = read_json_file(from_caller(flags.file));
+  const CpBatch batch = batch_from_json(JsonReader(json, flags.file));
+  const CpCost cost{flags.communication};
+  const CpSchedule schedule = flags.scheduler == "balanced"
+                                  ? balanced_schedule(batch.limits, batch.lengths, cost)
+                                  : greedy_schedule(batch.limits, batch.lengths);
+  check_schedule(batch.limits, batch.lengths, schedule);
+  const double found = critical_path(batch.lengths, schedule, cost);
+  const double bound = shortest_critical_path(batch.limits, batch.lengths, cost);
+  fmt::print(stderr, "{}: {} microbatches, critical path {:.4g}, at least {:.4g} ({:+.1f} %)\n",
+             flags.scheduler, schedule.size(), found, bound,
+             bound > 0 ? 100 * (found / bound - 1) : 0);
+  put(flags.out, to_json(schedule).dump() + "\n");
+  return kHolds;
+}
+
 int report(const Comparison& comparison) {
   for (const std::string& file : comparison.skipped) fmt::print("skipped, no `config`: {}\n", file);
   for (const std::string& line : comparison.differences) fmt::print("different: {}\n", line);
@@ -324,6 +347,26 @@ int run(int argc, char** argv) {
   command = app.add_subcommand("compare", "recompute every public plan of a folder in mode public");
   command->add_option("DIR", flags.file)->required();
   command->callback([&] { code = report(compare_plans(from_caller(flags.file))); });
+
+  command = app.add_subcommand("schedule", "microbatches and CP groups for a batch of sequences");
+  command
+      ->add_option(
+          "BATCH", flags.file,
+          "JSON: ranks, cap, min_cp, microbatch_group_size, max_num_seqs and lengths, as a "
+          "line of the public scheduler's files")
+      ->required();
+  command
+      ->add_option("--scheduler", flags.scheduler,
+                   "greedy: the public one; balanced: groups of like cost share a microbatch")
+      ->check(CLI::IsMember({"greedy", "balanced"}))
+      ->capture_default_str();
+  command
+      ->add_option("--communication", flags.communication,
+                   "cost of a token that a rank receives, in units of attention")
+      ->check(CLI::Range(0.0, 1e12))
+      ->capture_default_str();
+  command->add_option("--out", flags.out, "file; standard output without it");
+  command->callback([&] { code = make_schedule(flags); });
 
   command =
       app.add_subcommand("schedules", "recompute the public schedules and refusals of a folder");

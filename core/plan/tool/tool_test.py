@@ -4,6 +4,7 @@ import collections
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -134,6 +135,25 @@ class Tool(unittest.TestCase):
         self.expect(64, "[T03]", "compare", self.path / "nowhere")
         self.expect(64, "[T03]", "compare", self.path)
         self.expect(64, "[J01]", "schedules", self.path)
+
+    def test_a_batch_is_scheduled_by_both_schedulers(self):
+        batch = json.loads((SCHEDULES / "schedules.jsonl").read_text().splitlines()[0])
+        file = self.file("batch.json", batch)
+        excess = {}
+        for scheduler in ("greedy", "balanced"):
+            result = self.expect(0, scheduler + ":", "schedule", file, "--scheduler", scheduler)
+            found = json.loads(result.stdout)["microbatches"]
+            samples = sorted(sample for groups in found for _, _, each in groups for sample in each)
+            self.assertEqual(samples, list(range(len(batch["lengths"]))))
+            excess[scheduler] = float(re.search(r"\(([+-][0-9.]+) %\)", result.stderr).group(1))
+            if scheduler == "greedy":
+                self.assertEqual(found, batch["microbatches"], "as the public scheduler decides")
+        self.assertGreaterEqual(excess["balanced"], 0)
+        self.assertLess(excess["balanced"], excess["greedy"])
+        del batch["lengths"]
+        self.expect(64, "no field `lengths`", "schedule", self.file("batch.json", batch))
+        self.expect(64, "DC2", "schedule", self.file("batch.json", {**batch, "lengths": [1 << 30]}))
+        self.expect(64, "balanced", "schedule", file, "--scheduler", "best")
 
     def test_differences_are_found(self):
         shutil.copy(PLANS / "p2-l2-k2.r0.json", self.path / "same.json")
