@@ -12,7 +12,6 @@
 #include "core/order/microbatch_counts.h"
 #include "core/plan/json/public_json.h"
 #include "core/plan/packing/clique.h"
-#include "core/plan/packing/first_free.h"
 #include "core/plan/packing/weighted_colouring.h"
 #include "core/plan/planner.h"
 #include "core/random.h"
@@ -190,59 +189,42 @@ class PublicPlans : public ::testing::TestWithParam<SizeSet> {};
 
 TEST_P(PublicPlans, ArePackedNearTheirLowerBounds) {
   const Effort effort{100'000, 100'000};
-  int plans = 0, modulo_near = 0, modulo_optimal = 0, free_near = 0;
-  PackingScore published, modulo, first_free;
+  int plans = 0, near = 0, optimal = 0;
+  PackingScore published, total;
   for (const Plan& plan : public_plans()) {
     const LayerBytes bytes = seeded_bytes(GetParam(), plan.layers_per_chunk, 1);
     const PackingScore before = score(plan, bytes, effort);
     const PackedPlan packed = pack(plan, bytes, effort);
-    const PackedFirstFree free = pack_first_free(plan, bytes);
     check(packed.plan);
-    check(free.plan, bytes);
     EXPECT_EQ(score(packed.plan, bytes, effort).arena_bytes, packed.score.arena_bytes);
     EXPECT_LE(packed.score.arena_bytes, before.arena_bytes);
     EXPECT_GE(packed.score.arena_bytes, packed.score.layered_bytes);
     EXPECT_GE(packed.score.layered_bytes, packed.score.clique_bytes);
-    EXPECT_GE(free.score.arena_bytes, free.score.layered_bytes);
-    EXPECT_GE(free.score.layered_bytes, free.score.peak_bytes);
     ++plans;
     const double gap = packed.score.gap(packed.score.clique_bytes);
-    const double free_gap = free.score.gap(free.score.peak_bytes);
-    modulo_near += gap <= 0.02;
-    free_near += free_gap <= 0.02;
-    modulo_optimal += packed.score.optimal;
-    if (gap > 0.02 || free_gap > 0.02) {
-      fmt::print(
-          "{}: modulo {} of clique {} ({:+.1f} %, at least {}), first free {} of peak {} "
-          "({:+.1f} %, at least {})\n",
-          plan.name, packed.score.arena_bytes, packed.score.clique_bytes, 100 * gap,
-          packed.score.layered_bytes, free.score.arena_bytes, free.score.peak_bytes, 100 * free_gap,
-          free.score.layered_bytes);
+    near += gap <= 0.02;
+    optimal += packed.score.optimal;
+    if (gap > 0.02) {
+      fmt::print("{}: {} of clique {} ({:+.1f} %, at least {})\n", plan.name,
+                 packed.score.arena_bytes, packed.score.clique_bytes, 100 * gap,
+                 packed.score.layered_bytes);
     }
     published.arena_bytes += before.arena_bytes;
-    modulo.arena_bytes += packed.score.arena_bytes;
-    modulo.executables += packed.score.executables;
-    first_free.arena_bytes += free.score.arena_bytes;
-    first_free.executables += free.score.executables;
+    total.arena_bytes += packed.score.arena_bytes;
   }
-  fmt::print(
-      "{}, {} plans: modulo {} within 2 % of the clique, {} optimal; first free {} within "
-      "2 % of the peak; bytes: DSATUR {}, packed {}, first free {}; graphs: {}, first free {}\n",
-      name_of(GetParam()), plans, modulo_near, modulo_optimal, free_near, published.arena_bytes,
-      modulo.arena_bytes, first_free.arena_bytes, modulo.executables, first_free.executables);
+  fmt::print("{}, {} plans: {} within 2 % of the clique, {} optimal; bytes: DSATUR {}, packed {}\n",
+             name_of(GetParam()), plans, near, optimal, published.arena_bytes, total.arena_bytes);
   EXPECT_EQ(plans, 103);
   // What was reached; less would be a loss.
   const struct {
-    int modulo_near, modulo_optimal, free_near;
+    int near, optimal;
     double saved;  // share of DSATUR's bytes
-  } reached[] = {{99, 102, 103, 0.002}, {58, 63, 48, 0.04}, {61, 70, 48, 0.15}, {63, 79, 39, 0.06}};
+  } reached[] = {{99, 102, 0.002}, {58, 63, 0.04}, {61, 70, 0.15}, {63, 79, 0.06}};
   const auto& least = reached[static_cast<int>(GetParam())];
-  EXPECT_GE(modulo_near, least.modulo_near);
-  EXPECT_GE(modulo_optimal, least.modulo_optimal);
-  EXPECT_GE(free_near, least.free_near);
-  EXPECT_LE(static_cast<double>(modulo.arena_bytes),
+  EXPECT_GE(near, least.near);
+  EXPECT_GE(optimal, least.optimal);
+  EXPECT_LE(static_cast<double>(total.arena_bytes),
             (1 - least.saved) * static_cast<double>(published.arena_bytes));
-  EXPECT_LE(first_free.arena_bytes, modulo.arena_bytes);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, PublicPlans, ::testing::ValuesIn(kSizeSets), [](const auto& param) {
@@ -265,80 +247,13 @@ TEST(Pack, ALongerRingTradesGraphsForBytes) {
   EXPECT_EQ(longer.executables, 32);
 }
 
-TEST(FirstFree, UsesAsManyArenasAsFramesLiveAtOnce) {
-  const PipelineShape shape{8, 5, 0, 0};
-  const Plan plan = make_plan({"", shape, {1}, {1}, aligned_counts(shape, 18)});
-  const PackedFirstFree packed = pack_first_free(plan, {{100}});
-  EXPECT_EQ(packed.score.arena_bytes, 300) << "modulo needs 5 arenas";
-  EXPECT_EQ(packed.plan.slots_of_chunk, (std::vector{3}));
-}
-
-TEST(FirstFree, ChoosesSlotsWhoseArenasAreAllFree) {
-  FirstFreeChooser chooser(2);
-  chooser.add_slot(0, {0, 1});
-  chooser.add_slot(0, {0, 2});
-  chooser.add_slot(1, {1});
-  chooser.add_slot(1, {2});
-  EXPECT_EQ(chooser.forward(1), 0);
-  EXPECT_EQ(chooser.forward(0), 1) << "arena 1 is used";
-  EXPECT_EQ(chooser.forward(1), -1);
-  EXPECT_EQ(chooser.backward(0), 1);
-  EXPECT_EQ(chooser.forward(0), -1) << "it would return two gradients in a row";
-  EXPECT_EQ(chooser.backward(1), 0);
-  EXPECT_EQ(chooser.forward(0), 0);
-}
-
-TEST(FirstFree, CheckNamesWhatIsBroken) {
-  const PipelineShape shape{2, 0, 2, 2};
-  const Plan plan = make_plan({"", shape, {1, 2}, {2, 1}, aligned_counts(shape, 8)});
-  const LayerBytes bytes{{5}, {3, 7}};
-  const FirstFreePlan good = pack_first_free(plan, bytes).plan;
-  const auto broken = [&](const std::function<void(FirstFreePlan&)>& change) {
-    FirstFreePlan changed = good;
-    change(changed);
-    return rule([&] { check(changed, bytes); });
-  };
-  EXPECT_EQ(broken([](FirstFreePlan&) {}), "");
-  EXPECT_EQ(broken([](FirstFreePlan& p) { p.slots.pop_back(); }), "FF1");
-  EXPECT_EQ(broken([](FirstFreePlan& p) { p.slots[0].colour = 99; }), "FF1");
-  EXPECT_EQ(broken([](FirstFreePlan& p) { p.arena_bytes.back() = 6; }), "FF3");
-  EXPECT_EQ(broken([](FirstFreePlan& p) { p.slots_of_chunk[0]--; }), "FF1");
-  EXPECT_EQ(broken([](FirstFreePlan& p) { p.covered_counts.push_back(64); }), "FF2")
-      << "a longer step chooses slots that a shorter one does not";
-  EXPECT_EQ(broken([](FirstFreePlan& p) {
-              for (Slot& slot : p.slots) slot.gradient_colour = 0;
-            }),
-            "FF5");
-  EXPECT_EQ(broken([](FirstFreePlan& p) {
-              std::int64_t largest = 0;
-              for (const auto each : p.arena_bytes) largest = std::max(largest, each);
-              for (auto& each : p.arena_bytes) each = largest;
-              for (Slot& slot : p.slots) slot.colour = slot.layer;
-            }),
-            "FF2");
-  EXPECT_EQ(broken([](FirstFreePlan& p) {
-              p.arena_bytes.assign(p.arena_bytes.size(), 7);
-              for (Slot& slot : p.slots)
-                if (slot.model_chunk == 1) slot.colour = 0;
-            }),
-            "FF4");
-  EXPECT_EQ(broken([](FirstFreePlan& p) { p.slots.back().module = 0; }), "FF1");
-  EXPECT_EQ(broken([](FirstFreePlan& p) { p.slots.back().model_chunk = 1000000; }), "FF1");
-  EXPECT_EQ(broken([](FirstFreePlan& p) { p.slots_of_chunk.clear(); }), "FF1");
-  EXPECT_EQ(broken([](FirstFreePlan& p) { p.slots_of_chunk.pop_back(); }), "FF1");
-  EXPECT_EQ(broken([](FirstFreePlan& p) { p.cp_sizes.clear(); }), "PL00");
-  EXPECT_EQ(broken([](FirstFreePlan& p) { p = {}; }), "PL00");
-  EXPECT_EQ(rule([&] { check(good, {}); }), "PK1");
-  EXPECT_EQ(rule([&] { check(good, {{1}}); }), "PK1");
-}
-
 TEST(Pack, RefusesSizesThatDoNotFitThePlan) {
   const PipelineShape shape{2, 0, 2, 2};
   const Plan plan = make_plan({"", shape, {1, 2}, {2, 1}, aligned_counts(shape, 8)});
   EXPECT_EQ(rule([&] { pack(plan, {{1}}, {}); }), "PK1");
   EXPECT_EQ(rule([&] { pack(plan, {{1}, {1}}, {}); }), "PK1");
   EXPECT_EQ(rule([&] { pack(plan, {{1}, {1, -1}}, {}); }), "PK1");
-  EXPECT_EQ(rule([&] { pack_first_free(plan, {{1}, {1, std::int64_t{1} << 60}}); }), "PK1");
+  EXPECT_EQ(rule([&] { pack(plan, {{1}, {1, std::int64_t{1} << 60}}, {}); }), "PK1");
   EXPECT_EQ(rule([&] { pack(plan, {{1}, {1, 0}}, {}); }), "");
 }
 

@@ -18,7 +18,6 @@
 #include "core/plan/json/plan_document.h"
 #include "core/plan/json/public_json.h"
 #include "core/plan/json/schedule_json.h"
-#include "core/plan/packing/first_free.h"
 #include "core/plan/packing/packing.h"
 #include "core/plan/tool/compare.h"
 #include "core/plan/tool/draw.h"
@@ -45,7 +44,7 @@ constexpr const char* kFooter =
 
 struct Flags {
   std::string file, second, third, out;
-  std::string mode = "corrected", counts = "aligned", slots = "modulo", sizes = "unit";
+  std::string mode = "corrected", counts = "aligned", sizes = "unit";
   std::string bytes_file;
   std::uint64_t seed = 1;
   int ring = 0;
@@ -77,12 +76,7 @@ Plan read_plan(const JsonReader& reader) {
 
 Plan read_plan(const std::string& file) {
   const nlohmann::json json = read_json_file(from_caller(file));
-  const JsonReader reader(json, file);
-  if (is_first_free(reader)) {
-    throw Error(Error::kInput, {"T04", file, "a plan with first-free slots", "a plan with a ring",
-                                "first-free plans can be made and checked only"});
-  }
-  return read_plan(reader);
+  return read_plan(JsonReader(json, file));
 }
 
 // Standard output without --out.
@@ -141,12 +135,8 @@ void check_flags(const Flags& flags) {
   const auto refuse = [](const char* found, const char* expected) {
     throw Error(Error::kInput, {"T04", "flags", found, expected, "leave one of them out"});
   };
-  const bool first_free = flags.slots == "first-free", is_public = flags.mode == "public";
-  if (is_public && (flags.pack || first_free || flags.rings > 0))
-    refuse("--mode public with --pack, --rings or --slots first-free",
-           "the public planner's colours");
-  if (first_free && (flags.pack || flags.ring > 0 || flags.rings > 0))
-    refuse("--slots first-free with --pack, --ring or --rings", "no ring and its own packing");
+  if (flags.mode == "public" && (flags.pack || flags.rings > 0))
+    refuse("--mode public with --pack or --rings", "the public planner's colours");
   if (!flags.bytes_file.empty() && flags.sizes != "unit")
     refuse("--bytes and --sizes", "one of them");
 }
@@ -178,12 +168,6 @@ int make(const Flags& flags) {
   const bool unit = flags.bytes_file.empty() && flags.sizes == "unit";
   const char* name = unit ? "frames" : "bytes";
   if (flags.rings > 0) print_rings(flags, request, bytes, name);
-  if (flags.slots == "first-free") {
-    const PackedFirstFree packed = pack_first_free(plan, bytes);
-    describe("first free", packed.score, name);
-    put(flags.out, document_of(packed.plan).dump() + "\n");
-    return kHolds;
-  }
   PackingScore score_of_plan;
   if (flags.pack) {
     PackedPlan packed = pack(std::move(plan), bytes, Effort{});
@@ -197,28 +181,14 @@ int make(const Flags& flags) {
                "mode public: the order of capture is not covered; frames that are live together "
                "only then may share an arena\n");
   }
-  describe("modulo", score_of_plan, name);
+  describe("plan", score_of_plan, name);
   put(flags.out, document_of(plan).dump() + "\n");
-  return kHolds;
-}
-
-int check_first_free(const Flags& flags, const JsonReader& reader) {
-  if (!flags.second.empty()) {
-    throw Error(Error::kInput,
-                {"T04", "OTHER", "a second plan", "one first-free plan", "check them one by one"});
-  }
-  const FirstFreePlan plan = first_free_from_any(reader);
-  const LayerBytes bytes = read_bytes(flags, plan.layers_per_chunk);
-  if (!holds(flags.file, [&] { check(plan, bytes); })) return kViolated;
-  fmt::print("{}: holds; {} branches, first-free slots {}\n", flags.file, plan.slots.size(),
-             fmt::join(plan.slots_of_chunk, " "));
   return kHolds;
 }
 
 int check_file(const Flags& flags) {
   const nlohmann::json json = read_json_file(from_caller(flags.file));
   const JsonReader reader(json, flags.file);
-  if (is_first_free(reader)) return check_first_free(flags, reader);
   const Plan plan = read_plan(reader);
   if (!holds(flags.file, [&] { check(plan); })) return kViolated;
   const Handshake mine = handshake(plan);
@@ -313,10 +283,6 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(0, 1 << 14));
   command->add_option("--rings", flags.rings, "print what each ring up to this length costs")
       ->check(CLI::Range(0, 1 << 14));
-  command
-      ->add_option("--slots", flags.slots,
-                   "the slot of a microbatch: its number modulo the ring, or the first one free")
-      ->check(CLI::IsMember({"modulo", "first-free"}));
   command->add_flag("--pack", flags.pack, "colour by bytes instead of as the public planner does");
   add_sizes(command, flags);
   command->add_option("--out", flags.out, "file; standard output without it");

@@ -62,18 +62,8 @@ class Tool(unittest.TestCase):
                       ["--mode", "public"], ["--rings", "6"]):
             self.expect(0, "holds", "check", self.make(*flags))
         sizes = self.file("bytes.json", [[100], [7, 30]])
-        free = self.make("--slots", "first-free", "--bytes", sizes, name="free.json")
-        self.expect(0, "first-free slots", "check", free, "--bytes", sizes)
-        self.expect(1, "[FF3]", "check", free, "--sizes", "uniform")
-        self.expect(64, "[T04]", "draw", free)
-        self.expect(64, "[T04]", "check", free, free)
-        document = json.loads(free.read_text())
-        document["first_free_plan"]["slots_of_chunk"] = []
-        self.expect(64, "[H03]", "check", self.file("changed.json", document))
-        plan = document["first_free_plan"]
-        self.expect(1, "[FF1]", "check", self.file("bare.json", plan), "--bytes", sizes)
-        self.expect(1, "[PL00]", "check", self.file("bare.json", {**plan, "cp_sizes": [], "slots": []}))
-        self.expect(64, "[PK1]", "check", free, "--bytes", self.file("none.json", []))
+        self.expect(0, "holds", "check", self.make("--pack", "--bytes", sizes))
+        self.expect(64, "[PK1]", "make", self.shape, "--bytes", self.file("none.json", []))
 
     def test_a_public_plan_without_the_capture_order_is_refused(self):
         plan = self.path / "published.json"
@@ -217,7 +207,7 @@ class Tool(unittest.TestCase):
         for arguments in ([], ["nonsense"], ["make"], ["make", self.shape, "--mode", "x"],
                           ["make", self.shape, "--ring", "-1"], ["draw", self.shape, "extra"],
                           ["explain", self.shape], ["make", self.shape, "--mode", "public", "--pack"],
-                          ["make", self.shape, "--slots", "first-free", "--ring", "5"],
+                          ["make", self.shape, "--slots", "first-free"],
                           ["make", self.shape, "--rings", "2"], ["make", self.shape, "--seed", "-1"]):
             self.assertEqual(run(*arguments).returncode, 64, arguments)
         self.assertEqual(run("--help").returncode, 0)

@@ -6,7 +6,6 @@
 #include "core/error.h"
 #include "core/order/balanced_cp.h"
 #include "core/plan/handshake.h"
-#include "core/plan/json/packing_json.h"
 #include "core/plan/json/plan_document.h"
 #include "core/plan/json/plan_json.h"
 #include "core/plan/json/public_json.h"
@@ -41,15 +40,6 @@ void run(const std::string& text, Work work) {
 
 void fuzz_plan(const std::string& text) {
   run(text, [](const JsonReader& reader) {
-    if (is_first_free(reader)) {
-      const FirstFreePlan plan = first_free_from_any(reader);
-      const nlohmann::json json = to_json(plan);
-      require(to_json(first_free_from_json(JsonReader(json, "again"))) == json);
-      LayerBytes bytes;
-      for (const int layers : plan.layers_per_chunk) bytes.emplace_back(std::min(layers, 99), 1);
-      if (plan.covered_counts.empty() || plan.covered_counts.back() < 999) check(plan, bytes);
-      return;
-    }
     const Plan plan = plan_from_any(reader);
     const nlohmann::json json = to_json(plan);
     require(to_json(plan_from_json(JsonReader(json, "again"))) == json);
