@@ -6,9 +6,8 @@
 //   rule              here
 //   C00               a GraphModule without module or without forward
 //   C16, C26          no equivalent: types are checked by the compiler, inputs are lists
-//   C22               no equivalent: the settings can always be set
 //   C08, C09          no equivalent: the allocator's entry points are linked
-//   C17               libtorch modules have no hooks; callbacks are Options
+//   C17, C22          no equivalent: modules have no hooks, settings can always be set
 //   C19, C20          undefined tensors, or such as no_static_place() names
 //   W02, W06          what not_plain() names stands for tensor subclasses
 //   L00, K08, P02     no equivalent: one entry point, no delayed weight gradients (OP5), no cache

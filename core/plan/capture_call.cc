@@ -83,30 +83,14 @@ class Checker {
   }
 
   void check_layers() {
-    const auto* list = std::get_if<std::vector<int>>(&call_.layers);
-    if (delayed_ && (list == nullptr || std::any_of(list->begin(), list->end(),
-                                                    [](int layers) { return layers != 1; }))) {
-      refuse("C04", "layers", list == nullptr ? "no list" : fmt::format("{}", *list),
-             "a list of one layer a chunk, as delayed weight gradients need");
+    layers_ = call_.layers;
+    if (delayed_ && std::any_of(layers_.begin(), layers_.end(), [](int n) { return n != 1; })) {
+      refuse("C04", "layers", fmt::format("{}", layers_),
+             "one layer a chunk, as delayed weight gradients need");
     }
-    const auto* same = std::get_if<CaptureCall::SameLayers>(&call_.layers);
-    if (list != nullptr) {
-      const bool counts = std::all_of(list->begin(), list->end(), [](int n) { return n >= 0; });
-      if (static_cast<int>(list->size()) != chunks_ || !counts)
-        refuse("C05", "layers", fmt::format("{}", *list), fmt::format("{} counts", chunks_));
-      layers_ = *list;
-    } else if (same != nullptr) {
-      if (same->layers < 0) refuse("C05", "layers", fmt::to_string(same->layers), "at least 0");
-      layers_.assign(chunks_, same->layers);
-    } else {
-      const int events = static_cast<int>(order_.size());
-      const std::int64_t twice = 2 * std::int64_t{call_.samples};
-      if (twice < events || twice % events != 0) {
-        refuse("C05", "samples", fmt::format("{} for {} events", call_.samples, events),
-               "a multiple of half the events, or layers given");
-      }
-      layers_.assign(chunks_, call_.samples / chunks_ / microbatches_);
-    }
+    const bool counts = std::all_of(layers_.begin(), layers_.end(), [](int n) { return n >= 0; });
+    if (static_cast<int>(layers_.size()) != chunks_ || !counts)
+      refuse("C05", "layers", fmt::format("{}", layers_), fmt::format("{} counts", chunks_));
     prefix_.assign(1, 0);
     for (const int layers : layers_) {
       const std::int64_t sum = std::int64_t{prefix_.back()} + layers;
@@ -123,7 +107,6 @@ class Checker {
     if (call_.order) require("callables", callables, prefix_.back());
     require("samples", call_.samples,
             call_.order ? std::int64_t{prefix_.back()} * microbatches_ : callables);
-    if (call_.keyword_samples) require("keyword samples", *call_.keyword_samples, call_.samples);
   }
 
   void check_slot_mode() {
@@ -131,17 +114,9 @@ class Checker {
       refuse("C07", "allocator", "another backend", "the native caching allocator",
              "unset the backend option of the allocator");
     }
-    if (call_.reuse_buffers && !call_.order)
-      refuse("C10", "reuse of buffers", "no order", "an order");
-    if (call_.reuse_buffers && !training_)
-      refuse("C11", "reuse of buffers", "modules in evaluation mode", "training mode");
     if (!has_slots_) return;
-    if (!call_.order || !training_ || !call_.reuse_buffers) {
-      refuse("C12", "slots",
-             fmt::format("order {}, training {}, reuse of buffers {}", call_.order.has_value(),
-                         training_, call_.reuse_buffers),
-             "all three");
-    }
+    if (!training_) refuse("C11", "slots", "modules in evaluation mode", "training mode");
+    if (!call_.order) refuse("C12", "slots", "no order", "an order");
     if (delayed_) {
       refuse("OP5", "order", "a delayed weight gradient", "forwards and backwards only",
              "capture without slots, or switch the delay off");
@@ -149,8 +124,6 @@ class Checker {
   }
 
   void check_slots() {
-    if (call_.pool_given) refuse("C13", "pool", "a pool", "none: slots bring their own");
-    if (!call_.memory_pools) refuse("C14", "memory pools", "no support", "support");
     const auto& slots = *call_.slots;
     if (static_cast<int>(slots.size()) != call_.samples)
       refuse("C15", "slots", fmt::to_string(slots.size()), fmt::to_string(call_.samples));
@@ -158,15 +131,7 @@ class Checker {
       if (slots[i].size() == 7) continue;
       refuse("C16", fmt::format("slot {}", i), fmt::format("{} members", slots[i].size()), "seven");
     }
-    for (std::size_t i = 0; i < call_.callables.size(); ++i) {
-      if (!call_.callables[i].has_hooks) continue;
-      refuse("C17", fmt::format("module {}", i), "hooks", "none", "pass them in the options");
-    }
     check_tensors();
-    if (call_.expandable_segments && !call_.settings_can_change) {
-      refuse("C22", "allocator settings", "expandable segments on, and no way to switch them off",
-             "them off", "start the process without expandable segments");
-    }
   }
 
   void check_tensors() {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "core/order/entries.h"
@@ -17,28 +16,17 @@ struct CaptureCall {
   struct Module {
     int object = 0;  // equal numbers: the same module object
     bool training = true;
-    bool has_hooks = false;  // forward, forward-pre or backward hooks
-  };
-  struct SameLayers {
-    int layers = 1;  // of every chunk
   };
 
   std::optional<OrderEntries> order;
-  // Layers of each chunk: not given, one number for all, or a list.
-  std::variant<std::monostate, SameLayers, std::vector<int>> layers;
+  std::vector<int> layers;        // of each chunk
   std::vector<Module> callables;  // of each chunk and layer
   int samples = 0;                // sample inputs: one for each chunk, microbatch and layer
-  std::optional<int> keyword_samples;
   std::optional<std::vector<std::vector<std::int64_t>>> slots;  // their presence is slot mode
   int warm_up_iterations = 3;
-  bool reuse_buffers = true;
-  bool pool_given = false;
   // What the process says.
   bool autocast_caches_weights = false;
   bool native_allocator = true;  // else another allocator backend
-  bool memory_pools = true;      // user memory pools are supported
-  bool expandable_segments = false;
-  bool settings_can_change = true;  // allocator settings can be set while the process runs
   // What its tensors say: of each kind of offence the place of the first, if there is one.
   struct Tensors {
     std::optional<std::string> buffer_requires_grad;  // C18
@@ -61,26 +49,20 @@ struct CaptureCall {
 // - C01 autocast caches weights
 // - C02 some modules train, some do not
 // - C03 events != K * M * 2, or none
-// - C04 a delayed weight gradient without a list of layers, or with a chunk of other than one layer
-// - C05 the list has not K numbers, all >= 0; one number below 0; or neither and twice the samples
-//   are fewer than the events or no multiple of them
-// - C06 callables != sum of layers; samples != that * M; keyword samples != samples, in this order.
-//   Without an order only: samples != callables, keyword samples != samples
+// - C04 a delayed weight gradient with a chunk of other than one layer
+// - C05 the layers are not K numbers, all >= 0
+// - C06 callables != sum of layers; samples != that * M, in this order. Without an order only:
+//   samples != callables
 // - C07 with slots: the allocator is not the native one
-// - C10 buffers are reused without an order
-// - C11 buffers are reused outside training
 // - and, with slots only,
-// - C12 no order, or buffers are not reused, or not in training
+// - C11 modules in evaluation mode
+// - C12 no order
 // - OP5 a delayed weight gradient
-// - C13 a pool is given
-// - C14 no support for memory pools
 // - C15 slots != samples
 // - C16 a slot without exactly seven members
-// - C17 a module has hooks
 // - C18 a buffer requires grad
 // - C19 a positional input, C20 a named input that can have no static place
 // - C21 an input that shares memory with a parameter or buffer of any module
-// - C22 expandable segments that cannot be switched off
 // - C23 frames of the forward events != samples, or one twice: an index may reach another chunk's
 // - OR1, OR2 as check_order of the events
 // - C24 two frames of one warm-up group (field 5) with different module objects

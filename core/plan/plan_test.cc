@@ -199,9 +199,9 @@ TEST(CaptureCall, HugeCountsAreRefusedAtOnce) {
     }
     return "";
   };
-  call.layers = CaptureCall::SameLayers{1 << 30};
+  call.layers = std::vector<int>(4, 1 << 30);
   EXPECT_EQ(broken(), "C06");
-  call.layers = std::vector<int>{2147483647, 2147483647, 2, 0};
+  call.layers = {2147483647, 2147483647, 2, 0};
   EXPECT_EQ(broken(), "C06");
 }
 

@@ -375,10 +375,6 @@ OrderEntries whole_entries(const CaptureCall& call) {
 
 bool delays(const CaptureCall& call) { return call.order && any(*call.order, is_delayed); }
 
-const std::vector<int>* layer_list(const CaptureCall& call) {
-  return std::get_if<std::vector<int>>(&call.layers);
-}
-
 // K and M.
 std::pair<Integer, Integer> extent(const CaptureCall& call) {
   Integer chunks = 0;
@@ -386,15 +382,6 @@ std::pair<Integer, Integer> extent(const CaptureCall& call) {
   for (const double event : events)
     chunks = std::max(chunks, static_cast<Integer>(std::abs(event)));
   return {chunks, chunks == 0 ? 0 : static_cast<Integer>(events.size()) / chunks / 2};
-}
-
-// layers[c]; the call must hold C05.
-std::vector<int> layers(const CaptureCall& call) {
-  if (const auto* list = layer_list(call)) return *list;
-  const auto [chunks, microbatches] = extent(call);
-  const auto* same = std::get_if<CaptureCall::SameLayers>(&call.layers);
-  const Integer each = same != nullptr ? same->layers : call.samples / chunks / microbatches;
-  return std::vector<int>(chunks, static_cast<int>(each));
 }
 
 // One whole entry of an order with the frames of its layers. The order need not be balanced.
@@ -407,7 +394,7 @@ struct Event {
 };
 
 std::vector<Event> events(const CaptureCall& call) {
-  const std::vector<int> layers_of = layers(call);
+  const std::vector<int>& layers_of = call.layers;
   const Integer microbatches = extent(call).second;
   std::map<double, Integer> passed;  // events of each entry
   std::vector<Event> result;
@@ -432,20 +419,14 @@ std::vector<std::pair<Integer, Integer>> forward_frames(const CaptureCall& call)
 
 bool wrong_layers(const CaptureCall& call) {
   if (!call.order) return false;
-  if (const auto* list = layer_list(call))
-    return static_cast<Integer>(list->size()) != extent(call).first ||
-           any(*list, [](int number) { return number < 0; });
-  if (const auto* same = std::get_if<CaptureCall::SameLayers>(&call.layers))
-    return same->layers < 0;
-  const auto events = static_cast<Integer>(whole_entries(call).size());
-  return 2 * Integer{call.samples} < events || 2 * Integer{call.samples} % events != 0;
+  return static_cast<Integer>(call.layers.size()) != extent(call).first ||
+         any(call.layers, [](int number) { return number < 0; });
 }
 
 bool wrong_numbers(const CaptureCall& call) {
   const auto callables = static_cast<Integer>(call.callables.size());
-  if (call.keyword_samples.value_or(call.samples) != call.samples) return true;
   if (!call.order) return call.samples != callables;
-  const std::vector<int> layers_of = layers(call);
+  const std::vector<int>& layers_of = call.layers;
   const Integer sum = total(layers_of, layers_of.size());
   return callables != sum || call.samples != sum * extent(call).second;
 }
@@ -506,23 +487,17 @@ constexpr Rule<CaptureCall> kEveryCall[] = {
      }},
     {"C04",
      [](const CaptureCall& call) {
-       const auto* list = layer_list(call);
-       return delays(call) &&
-              (list == nullptr || any(*list, [](int number) { return number != 1; }));
+       return delays(call) && any(call.layers, [](int number) { return number != 1; });
      }},
     {"C05", wrong_layers},
     {"C06", wrong_numbers},
     {"C07", [](const CaptureCall& call) { return call.slots && !call.native_allocator; }},
-    {"C10", [](const CaptureCall& call) { return call.reuse_buffers && !call.order; }},
-    {"C11", [](const CaptureCall& call) { return call.reuse_buffers && evaluates(call); }},
 };
 
 constexpr Rule<CaptureCall> kSlotCall[] = {
-    {"C12",
-     [](const CaptureCall& call) { return !call.order || !call.reuse_buffers || evaluates(call); }},
+    {"C11", evaluates},
+    {"C12", [](const CaptureCall& call) { return !call.order; }},
     {"OP5", delays},
-    {"C13", [](const CaptureCall& call) { return call.pool_given; }},
-    {"C14", [](const CaptureCall& call) { return !call.memory_pools; }},
     {"C15",
      [](const CaptureCall& call) {
        return static_cast<Integer>(call.slots->size()) != call.samples;
@@ -531,16 +506,10 @@ constexpr Rule<CaptureCall> kSlotCall[] = {
      [](const CaptureCall& call) {
        return any(*call.slots, [](const auto& slot) { return slot.size() != 7; });
      }},
-    {"C17",
-     [](const CaptureCall& call) {
-       return any(call.callables, [](const auto& module) { return module.has_hooks; });
-     }},
     {"C18", [](const CaptureCall& call) { return call.tensors.buffer_requires_grad.has_value(); }},
     {"C19", [](const CaptureCall& call) { return call.tensors.positional.has_value(); }},
     {"C20", [](const CaptureCall& call) { return call.tensors.named.has_value(); }},
     {"C21", [](const CaptureCall& call) { return call.tensors.state_alias.has_value(); }},
-    {"C22",
-     [](const CaptureCall& call) { return call.expandable_segments && !call.settings_can_change; }},
     {"C23",
      [](const CaptureCall& call) {
        const auto frames = forward_frames(call);

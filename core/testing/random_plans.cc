@@ -51,16 +51,6 @@ std::vector<int> repeated(const std::vector<int>& values, int times) {
   return result;
 }
 
-// The layers of a call in any of the forms that say the same.
-void set_layers(Random& random, const std::vector<int>& layers, CaptureCall& call) {
-  const bool same = std::count(layers.begin(), layers.end(), layers[0]) ==
-                    static_cast<std::ptrdiff_t>(layers.size());
-  call.layers = layers;
-  if (!same || random.chance(60)) return;
-  call.layers = CaptureCall::SameLayers{layers[0]};
-  if (layers[0] > 0 && random.chance(50)) call.layers = std::monostate();
-}
-
 // A delayed weight gradient of one of the order's chunks.
 void insert_delayed(Random& random, OrderEntries& order) {
   double chunks = 1;
@@ -73,21 +63,16 @@ void insert_delayed(Random& random, OrderEntries& order) {
 // What holds without slots only.
 void drop_slots(Random& random, CaptureCall& call) {
   call.slots.reset();
-  const auto* list = std::get_if<std::vector<int>>(&call.layers);
-  if (list != nullptr && std::all_of(list->begin(), list->end(), [](int n) { return n == 1; }))
+  const std::vector<int>& layers = call.layers;
+  if (std::all_of(layers.begin(), layers.end(), [](int n) { return n == 1; }))
     for (int i = random.below(3); i > 0; --i) insert_delayed(random, *call.order);
-  call.reuse_buffers = random.chance(50);
-  if (!call.reuse_buffers && random.chance(30)) {
+  if (random.chance(20)) {
     call.order.reset();
     call.samples = static_cast<int>(call.callables.size());
-    if (call.keyword_samples) call.keyword_samples = call.samples;
   }
-  if (!call.reuse_buffers && random.chance(30))
+  if (random.chance(20))
     for (auto& module : call.callables) module.training = false;
-  call.pool_given = random.chance(50);
-  call.memory_pools = random.chance(50);
   call.native_allocator = random.chance(50);
-  call.settings_can_change = random.chance(50);
   call.warm_up_iterations = random.below(2);
 }
 
@@ -100,16 +85,13 @@ CaptureCall random_call(Random& random) {
       random.chance(60) ? BranchArrangement::kLockstep : BranchArrangement::kVariantMajor);
   CaptureCall call;
   call.order = OrderEntries(order.begin(), order.end());
-  set_layers(random, repeated(plan.layers_per_chunk, plan.variants()), call);
+  call.layers = repeated(plan.layers_per_chunk, plan.variants());
   for (int module = 0; module < plan.variants() * plan.layers(); ++module)
     call.callables.push_back({.object = random.chance(80) ? module : random.below(module + 1)});
   call.samples = static_cast<int>(plan.slots.size());
-  if (random.chance(50)) call.keyword_samples = call.samples;
   call.slots.emplace();
   for (const Slot& slot : plan.slots) call.slots->push_back(members(slot));
   call.warm_up_iterations = random.between(1, 3);
-  call.expandable_segments = random.chance(50);
-  call.settings_can_change = call.expandable_segments || random.chance(50);
   if (random.chance(20)) drop_slots(random, call);
   return call;
 }
@@ -347,15 +329,9 @@ void unbalance(Random& random, CaptureCall& call) {
 }
 
 void wrong_layers(Random& random, CaptureCall& call) {
-  if (auto* list = std::get_if<std::vector<int>>(&call.layers)) {
-    int* layers = random.element(*list);
-    if (layers == nullptr || random.chance(50)) return resize_any(random, *list);
-    *layers = -1;
-  } else if (auto* same = std::get_if<CaptureCall::SameLayers>(&call.layers)) {
-    same->layers = random.between(-1, 0);
-  } else {
-    call.samples += random.between(-2, 2);
-  }
+  int* layers = random.element(call.layers);
+  if (layers == nullptr || random.chance(50)) return resize_any(random, call.layers);
+  *layers = -1;
 }
 
 void set_member(Random& random, CaptureCall& call, std::size_t member) {
@@ -395,33 +371,27 @@ void repeat_all_branches(Random& random, CaptureCall& call) {
 }
 
 void change_any_flag(Random& random, CaptureCall& call) {
-  bool* const flags[] = {
-      &call.reuse_buffers,      &call.pool_given,   &call.autocast_caches_weights,
-      &call.native_allocator,   &call.memory_pools, &call.expandable_segments,
-      &call.settings_can_change};
+  bool* const flags[] = {&call.autocast_caches_weights, &call.native_allocator};
   bool* flag = random.pick(flags);
   if (auto* module = random.chance(30) ? random.element(call.callables) : nullptr)
-    flag = random.chance(50) ? &module->training : &module->has_hooks;
+    flag = &module->training;
   *flag = !*flag;
 }
 
 void change_any_number(Random& random, CaptureCall& call) {
   int* number = nullptr;
   auto* slot = any_slot(random, call);
-  switch (random.below(6)) {
+  switch (random.below(5)) {
     case 0:
-      if (auto* list = std::get_if<std::vector<int>>(&call.layers)) number = random.element(*list);
+      number = random.element(call.layers);
       break;
     case 1:
-      if (auto* same = std::get_if<CaptureCall::SameLayers>(&call.layers)) number = &same->layers;
-      break;
-    case 2:
       if (auto* module = random.element(call.callables)) number = &module->object;
       break;
-    case 3:
-      number = random.chance(50) || !call.keyword_samples ? &call.samples : &*call.keyword_samples;
+    case 2:
+      number = &call.samples;
       break;
-    case 4:
+    case 3:
       number = &call.warm_up_iterations;
       break;
     default:
@@ -464,26 +434,20 @@ constexpr Violation<CaptureCall> kCallViolations[] = {
     {"C05", wrong_layers},
     {"C06", [](Random& random, CaptureCall& call) { resize_any(random, call.callables); }},
     {"C06", [](Random& random, CaptureCall& call) { call.samples += random.between(-2, 2); }},
-    {"C06",
-     [](Random& random, CaptureCall& call) { call.keyword_samples = random.between(-1, 9); }},
     {"C07", [](Random&, CaptureCall& call) { call.native_allocator = false; }},
-    {"C10",
+    {"C12",
      [](Random&, CaptureCall& call) {
        call.order.reset();
        call.samples = static_cast<int>(call.callables.size());
-       call.keyword_samples.reset();
      }},
     {"C11",
      [](Random&, CaptureCall& call) {
        for (auto& module : call.callables) module.training = false;
      }},
-    {"C12", [](Random&, CaptureCall& call) { call.reuse_buffers = false; }},
     {"OP5",
      [](Random& random, CaptureCall& call) {
        if (call.order) insert_delayed(random, *call.order);
      }},
-    {"C13", [](Random&, CaptureCall& call) { call.pool_given = true; }},
-    {"C14", [](Random&, CaptureCall& call) { call.memory_pools = false; }},
     {"C15",
      [](Random& random, CaptureCall& call) {
        if (call.slots) resize_any(random, *call.slots);
@@ -492,19 +456,10 @@ constexpr Violation<CaptureCall> kCallViolations[] = {
      [](Random& random, CaptureCall& call) {
        if (auto* slot = any_slot(random, call)) resize_any(random, *slot);
      }},
-    {"C17",
-     [](Random& random, CaptureCall& call) {
-       if (auto* module = random.element(call.callables)) module->has_hooks = true;
-     }},
     {"C18", [](Random&, CaptureCall& call) { call.tensors.buffer_requires_grad = "a tensor"; }},
     {"C19", [](Random&, CaptureCall& call) { call.tensors.positional = "a tensor"; }},
     {"C20", [](Random&, CaptureCall& call) { call.tensors.named = "a tensor"; }},
     {"C21", [](Random&, CaptureCall& call) { call.tensors.state_alias = "a tensor"; }},
-    {"C22",
-     [](Random&, CaptureCall& call) {
-       call.expandable_segments = true;
-       call.settings_can_change = false;
-     }},
     {"C23", unbalance},
     {"OR1", unbalance},
     {"OR2",

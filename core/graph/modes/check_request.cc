@@ -70,8 +70,7 @@ CaptureCall capture_call(const CaptureRequest& request) {
     layers.insert(layers.end(), plan.layers_per_chunk.begin(), plan.layers_per_chunk.end());
   call.layers = layers;
   for (std::size_t m = 0; m < request.modules.size(); ++m)
-    call.callables.push_back(
-        {static_cast<int>(m), request.modules[m].module->is_training(), /*has_hooks=*/false});
+    call.callables.push_back({static_cast<int>(m), request.modules[m].module->is_training()});
   call.samples = static_cast<int>(request.samples.size());
   call.slots.emplace();
   for (const Slot& slot : plan.slots) {
@@ -82,7 +81,6 @@ CaptureCall capture_call(const CaptureRequest& request) {
   call.autocast_caches_weights =
       at::autocast::is_autocast_enabled(at::kCUDA) && at::autocast::is_autocast_cache_enabled();
   call.native_allocator = native_caching_on();
-  call.expandable_segments = expandable_segments_on();
   call.tensors = tensor_offences(request);
   return call;
 }
