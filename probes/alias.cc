@@ -134,13 +134,12 @@ std::vector<Row> run() {
   return result;
 }
 
-}  // namespace
+const bool registered = register_probe(
+    {"alias",
+     "outputs that are views of each other, of the input, of a parameter and of a buffer; and "
+     "tensors that are refused",
+     run});
 
-Probe alias_probe() {
-  return {"alias",
-          "outputs that are views of each other, of the input, of a parameter and of a buffer; and "
-          "tensors that are refused",
-          run};
-}
+}  // namespace
 
 }  // namespace slotgraph::probes

@@ -8,7 +8,26 @@
 
 namespace slotgraph::probes {
 
-std::vector<Probe> all_probes() { return {alias_probe(), staging_probe()}; }
+namespace {
+
+std::vector<Probe>& registry() {
+  static std::vector<Probe>& probes = *new std::vector<Probe>();
+  return probes;
+}
+
+}  // namespace
+
+bool register_probe(Probe probe) {
+  registry().push_back(std::move(probe));
+  return true;
+}
+
+std::vector<Probe> all_probes() {
+  std::vector<Probe> probes = registry();
+  std::sort(probes.begin(), probes.end(),
+            [](const Probe& a, const Probe& b) { return a.name < b.name; });
+  return probes;
+}
 
 void Rows::expect(const std::string& question, const std::string& found,
                   const std::string& expected) {

@@ -26,8 +26,9 @@ struct Probe {
   std::string shows;
   std::function<std::vector<Row>()> run;  // on the calling thread; the device is initialised
 };
-Probe alias_probe();
-Probe staging_probe();
+// Each probe registers itself, in its own file: `const bool registered = register_probe({..});`.
+bool register_probe(Probe probe);
+// By name.
 std::vector<Probe> all_probes();
 
 // Collects the rows of one execution. A verdict follows from what was found and what is expected;

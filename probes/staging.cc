@@ -137,13 +137,12 @@ std::vector<Row> run() {
   return result;
 }
 
-}  // namespace
+const bool registered = register_probe(
+    {"staging",
+     "where inputs lie whose samples are one tensor of the caller: frames that are live "
+     "together, frames of one colour, aliases inside a frame",
+     run});
 
-Probe staging_probe() {
-  return {"staging",
-          "where inputs lie whose samples are one tensor of the caller: frames that are live "
-          "together, frames of one colour, aliases inside a frame",
-          run};
-}
+}  // namespace
 
 }  // namespace slotgraph::probes

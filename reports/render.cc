@@ -62,16 +62,8 @@ std::string totals(const Summary& summary) {
 
 // What JUnit calls it; of a case that holds nothing is written.
 const char* junit_element(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kHolds:
-      return nullptr;
-    case Verdict::kViolated:
-    case Verdict::kFlaky:
-      return "failure";
-    case Verdict::kUnknown:
-      return "error";
-  }
-  return nullptr;
+  const ExitCode code = exit_code_of(verdict);
+  return code == kHolds ? nullptr : code == kViolated ? "failure" : "error";
 }
 
 // How many cases get that element.

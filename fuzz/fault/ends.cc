@@ -116,6 +116,10 @@ bool End::is_fatal() const { return code == kInternal && contains(errors, kFatal
 
 bool is_upstream(const std::string& kind) { return contains(kind, kUpstream); }
 
+// Two ends are of one kind if they have one cause, wherever the numbers in their messages differ:
+// the place in libtorch if the table knows it, else the line that terminate or the runtime printed,
+// else the code alone. A place is asked for only where libtorch itself gave up (terminate after an
+// exception), or any crash under such a frame would count as known.
 std::string kind_of_end(const End& end, const FatalTable& table) {
   const bool terminated = end.code == kAborted && contains(end.errors, kTerminate);
   const std::string row = terminated ? table.find(end.stack) : "";

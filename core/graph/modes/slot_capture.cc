@@ -192,6 +192,8 @@ std::vector<int> SlotCapture::variants_by_survivor_bytes() const {
   return variants;
 }
 
+// The pool grows while the variant with the most survivors is captured, and the others fit into
+// what it left: captured the other way round, each would add segments of its own sizes.
 void SlotCapture::capture_variant_major() {
   for (const int variant : variants_by_survivor_bytes()) {
     walk_variant(
