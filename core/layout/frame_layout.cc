@@ -4,7 +4,7 @@
 
 namespace slotgraph {
 
-FrameLayout place(const std::vector<std::vector<Survivor>>& survivors_of_variant) {
+FrameLayout lay_out_frame(const std::vector<std::vector<Survivor>>& survivors_of_variant) {
   std::map<Role, std::size_t> largest;
   for (const auto& survivors : survivors_of_variant) {
     for (const Survivor& survivor : survivors) {

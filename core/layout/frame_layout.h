@@ -32,7 +32,7 @@ struct FrameLayout {
 // Prefix sums, in role order, of the maxima over the variants. A role that one variant lacks keeps
 // its place in all, so equal roles have equal offsets, and role i does not depend on roles after
 // it.
-FrameLayout place(const std::vector<std::vector<Survivor>>& survivors_of_variant);
+FrameLayout lay_out_frame(const std::vector<std::vector<Survivor>>& survivors_of_variant);
 
 }  // namespace slotgraph
 

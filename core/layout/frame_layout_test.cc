@@ -9,9 +9,9 @@ namespace {
 using Kind = Role::Kind;
 
 TEST(Place, OrdersByRoleAndTakesTheMaximaOverTheVariants) {
-  const FrameLayout layout =
-      place({{{{Kind::kRest, 0}, 100}, {{Kind::kOutput, 0}, 600}},
-             {{{Kind::kOutput, 0}, 100}, {{Kind::kInput, 0}, 512}, {{Kind::kRest, 0}, 513}}});
+  const FrameLayout layout = lay_out_frame(
+      {{{{Kind::kRest, 0}, 100}, {{Kind::kOutput, 0}, 600}},
+       {{{Kind::kOutput, 0}, 100}, {{Kind::kInput, 0}, 512}, {{Kind::kRest, 0}, 513}}});
   EXPECT_EQ(layout.offsets.at({Kind::kOutput, 0}), 0u);
   EXPECT_EQ(layout.offsets.at({Kind::kInput, 0}), 1024u) << "600 of the first variant, aligned";
   EXPECT_EQ(layout.offsets.at({Kind::kRest, 0}), 1536u);
@@ -36,7 +36,7 @@ std::vector<std::vector<Survivor>> survivors(const Raw& raw) {
 
 RC_GTEST_PROP(Place, RegionsAreDisjointAlignedAndInsideTheArena, (const Raw& raw)) {
   const auto variants = survivors(raw);
-  const FrameLayout layout = place(variants);
+  const FrameLayout layout = lay_out_frame(variants);
   for (const auto& variant : variants) {
     std::size_t end = 0;
     for (const Survivor& survivor : variant) {  // in role order
@@ -53,10 +53,10 @@ RC_GTEST_PROP(Place, RegionsAreDisjointAlignedAndInsideTheArena, (const Raw& raw
 RC_GTEST_PROP(Place, OneVariantMoreMovesOnlyRolesBehindANewOrLargerOne, (const Raw& raw)) {
   auto variants = survivors(raw);
   RC_PRE(variants.size() >= 2u);
-  const FrameLayout all = place(variants);
+  const FrameLayout all = lay_out_frame(variants);
   const auto dropped = variants.back();
   variants.pop_back();
-  const FrameLayout fewer = place(variants);
+  const FrameLayout fewer = lay_out_frame(variants);
   for (const auto& place : fewer.offsets) {
     if (all.offsets.at(place.first) == place.second) continue;
     const bool grown = std::any_of(dropped.begin(), dropped.end(),

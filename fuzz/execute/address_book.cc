@@ -16,12 +16,12 @@ void AddressBook::note(const Replay& replay, const char* what, const at::Tensor&
   const void* const address = tensor.const_data_ptr();
   const auto [it, first] = first_.try_emplace({plan_.frame_of(replay.branch), what}, address);
   if (first || it->second == address) return;
-  const Place& place = replay.place;
+  const Coordinate& place = replay.place;
   faults_.push_back(
       fmt::format("step {}, microbatch {}, chunk {}, layer {}, {}: found {}, expected {} as at "
                   "first",
-                  place.step, place.microbatch, place.chunk, place.layer, what,
-                  fmt::ptr(address), fmt::ptr(it->second)));
+                  place.step, place.microbatch, place.chunk, place.layer, what, fmt::ptr(address),
+                  fmt::ptr(it->second)));
 }
 
 std::vector<Finding> AddressBook::findings(const std::string& execution) const {

@@ -44,10 +44,11 @@ at::Tensor weighted_sum(const at::Tensor& tensor) {
 
 class DeviceComparer final : public Comparer {
  public:
-  DeviceComparer(const std::vector<Shown>& truth, const std::string& execution)
+  DeviceComparer(const std::vector<Exhibit>& truth, const std::string& execution)
       : expectations_(truth, execution) {}
 
-  void observe(const Place& place, const std::string& what, const at::Tensor& tensor) override {
+  void observe(const Coordinate& place, const std::string& what,
+               const at::Tensor& tensor) override {
     std::string key = key_of(place, what);
     const at::Tensor* const expected = expectations_.next(key, tensor);
     if (!expected) return;
@@ -82,7 +83,8 @@ class DeviceComparer final : public Comparer {
 class DeviceTruth final : public Truth {
  public:
   // A tensor that is shown again and was not written meanwhile is kept once.
-  void observe(const Place& place, const std::string& what, const at::Tensor& tensor) override {
+  void observe(const Coordinate& place, const std::string& what,
+               const at::Tensor& tensor) override {
     std::string key = key_of(place, what);
     if (!tensor.defined()) {
       shown_.push_back({std::move(key), tensor});
@@ -112,7 +114,7 @@ class DeviceTruth final : public Truth {
   std::string digest() const override {
     std::string all;
     std::vector<at::Tensor> sums;
-    for (const Shown& shown : shown_) {
+    for (const Exhibit& shown : shown_) {
       all += shown.key + "\n";
       if (shown.tensor.defined()) sums.push_back(weighted_sum(shown.tensor));
     }
@@ -130,7 +132,7 @@ class DeviceTruth final : public Truth {
     at::Tensor copy;
   };
   std::vector<Seen> seen_;  // in this step
-  std::vector<Shown> shown_;
+  std::vector<Exhibit> shown_;
 };
 
 }  // namespace

@@ -12,7 +12,7 @@
 
 namespace slotgraph::fuzz {
 
-int Driver::branch(const Place& place, int variant) const {
+int Driver::branch(const Coordinate& place, int variant) const {
   const Plan& plan = model_.spec().plan;
   return plan.branch(variant, place.chunk, plan.slot_of(place.microbatch), place.layer);
 }
@@ -28,7 +28,7 @@ void Driver::step(int step) {
   const auto& variants = spec.schedule.variants;
   for (const OrderEvent& event :
        events(training_order(spec.plan.shape, static_cast<int>(variants.size())))) {
-    const Place place{step, event.microbatch, event.chunk, 0};
+    const Coordinate place{step, event.microbatch, event.chunk, 0};
     if (event.forward) {
       forward(place, variants[event.microbatch]);
     } else {
@@ -38,10 +38,10 @@ void Driver::step(int step) {
   end_step(step);
 }
 
-void Driver::forward(const Place& event, int variant) {
+void Driver::forward(const Coordinate& event, int variant) {
   at::Tensor first;
   for (int layer = 0; layer < model_.spec().plan.layers_per_chunk[event.chunk]; ++layer) {
-    const Place place{event.step, event.microbatch, event.chunk, layer};
+    const Coordinate place{event.step, event.microbatch, event.chunk, layer};
     if (layer == 0) first = model_.first_input(place, variant);
     Flight flight{model_.inputs(place, variant, first), {}};
     const Replay replay{branch(place, variant), place};
@@ -57,7 +57,7 @@ void Driver::forward(const Place& event, int variant) {
   }
 }
 
-void Driver::backward(const Place& event, int variant) {
+void Driver::backward(const Coordinate& event, int variant) {
   const int layers = model_.spec().plan.layers_per_chunk[event.chunk];
   if (layers == 0) {
     const int slot = model_.spec().plan.slot_of(event.microbatch);
@@ -66,7 +66,7 @@ void Driver::backward(const Place& event, int variant) {
   }
   at::Tensor incoming;
   for (int layer = layers - 1; layer >= 0; --layer) {
-    const Place place{event.step, event.microbatch, event.chunk, layer};
+    const Coordinate place{event.step, event.microbatch, event.chunk, layer};
     const at::Tensor& output = flights_.at({place.microbatch, place.chunk, layer}).outputs[0];
     if (layer == layers - 1) incoming = model_.output_gradient(place, output, 0);
     incoming = backward_layer(place, variant, incoming);
@@ -85,7 +85,8 @@ void Driver::observe_again(std::vector<Revisit>& kept, const char* when) {
   kept.clear();
 }
 
-at::Tensor Driver::backward_layer(const Place& place, int variant, const at::Tensor& incoming) {
+at::Tensor Driver::backward_layer(const Coordinate& place, int variant,
+                                  const at::Tensor& incoming) {
   const auto key = std::tuple(place.microbatch, place.chunk, place.layer);
   Flight flight = std::move(flights_.at(key));
   flights_.erase(key);
@@ -126,7 +127,8 @@ at::Tensor Driver::backward_layer(const Place& place, int variant, const at::Ten
   return gradients[0];
 }
 
-std::vector<std::size_t> Driver::asked_gradients(const Place& place, const Tensors& sources) const {
+std::vector<std::size_t> Driver::asked_gradients(const Coordinate& place,
+                                                 const Tensors& sources) const {
   const Case& spec = model_.spec();
   std::vector<std::size_t> all, some;
   for (std::size_t i = 0; i < sources.size(); ++i) {
@@ -141,7 +143,8 @@ std::vector<std::size_t> Driver::asked_gradients(const Place& place, const Tenso
   return spec.partial_backward && !some.empty() ? some : all;
 }
 
-std::pair<Tensors, Tensors> Driver::gradients_of_outputs(const Place& place, const Flight& flight,
+std::pair<Tensors, Tensors> Driver::gradients_of_outputs(const Coordinate& place,
+                                                         const Flight& flight,
                                                          const at::Tensor& incoming) const {
   const at::Tensor& first = flight.outputs[0];
   Tensors outputs{first};

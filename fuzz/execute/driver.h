@@ -37,25 +37,25 @@ class Driver {
   };
   // A tensor that is looked at a second time.
   struct Revisit {
-    Place place;
+    Coordinate place;
     std::string what;
     at::Tensor tensor;
   };
   void observe_again(std::vector<Revisit>& kept, const char* when);
   void step(int step);
-  void forward(const Place& event, int variant);
-  void backward(const Place& event, int variant);
+  void forward(const Coordinate& event, int variant);
+  void backward(const Coordinate& event, int variant);
   // Gradients of the differentiable outputs: `incoming` of the first, of the others a generated one
   // or none.
-  std::pair<Tensors, Tensors> gradients_of_outputs(const Place& place, const Flight& flight,
+  std::pair<Tensors, Tensors> gradients_of_outputs(const Coordinate& place, const Flight& flight,
                                                    const at::Tensor& incoming) const;
   // The gradient of the layer's first input.
-  at::Tensor backward_layer(const Place& place, int variant, const at::Tensor& incoming);
+  at::Tensor backward_layer(const Coordinate& place, int variant, const at::Tensor& incoming);
   // Which of these a backward asks for, in ascending order; never none.
-  std::vector<std::size_t> asked_gradients(const Place& place, const Tensors& sources) const;
+  std::vector<std::size_t> asked_gradients(const Coordinate& place, const Tensors& sources) const;
   void accumulate(int flat_layer, const Tensors& gradients, std::size_t inputs);
   void end_step(int step);
-  int branch(const Place& place, int variant) const;
+  int branch(const Coordinate& place, int variant) const;
   // Tells all of them, in order.
   template <typename... Parameters, typename... Arguments>
   void tell(void (ReplayWatcher::*event)(Parameters...), const Arguments&... arguments) {

@@ -56,9 +56,9 @@ bool same_but_schedule(Case a, const Case& b) {
 }  // namespace
 
 // A case's model and the callables that were captured over it.
-class Prepared {
+class CaseRun {
  public:
-  Prepared(const Case& value, const ExecuteOptions& options)
+  CaseRun(const Case& value, const ExecuteOptions& options)
       : options_(options), before_(configured(value)), case_(value) {}
 
   bool serves(const Case& value) const { return same_but_schedule(case_, value); }
@@ -230,7 +230,7 @@ Record Executor::run(const Case& value) {
       kept_->end(record);
       kept_.reset();
     }
-    if (!kept_) kept_ = std::make_unique<Prepared>(value, options_);
+    if (!kept_) kept_ = std::make_unique<CaseRun>(value, options_);
     kept_->run(value, record);
     if (!options_.keep_captures) {
       kept_->end(record);

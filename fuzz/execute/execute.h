@@ -21,7 +21,7 @@ struct ExecuteOptions {
   bool compare_on_device = false;
 };
 
-class Prepared;
+class CaseRun;
 
 // On one thread, whose stream is the same in all runs; the device must be initialised and, before
 // the first run, idle.
@@ -44,7 +44,7 @@ class Executor {
  private:
   ExecuteOptions options_;
   c10::cuda::CUDAStream stream_;
-  std::unique_ptr<Prepared> kept_;
+  std::unique_ptr<CaseRun> kept_;
 };
 
 // Runs one case and gives everything back.

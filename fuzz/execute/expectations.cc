@@ -9,7 +9,7 @@ constexpr std::size_t kMostFindings = 4;  // of one execution: the rest are coun
 
 }  // namespace
 
-std::string key_of(const Place& place, const std::string& what) {
+std::string key_of(const Coordinate& place, const std::string& what) {
   return fmt::format("step {}, microbatch {}, chunk {}, layer {}, {}", place.step, place.microbatch,
                      place.chunk, place.layer, what);
 }

@@ -12,18 +12,18 @@
 
 namespace slotgraph::fuzz {
 
-struct Shown {
+struct Exhibit {
   std::string key;
   at::Tensor tensor;  // contiguous; undefined if none was shown
 };
 
 // `step 0, microbatch 1, chunk 0, layer 2, output 0 when returned`
-std::string key_of(const Place& place, const std::string& what);
+std::string key_of(const Coordinate& place, const std::string& what);
 
 // What the truth showed, in order, and the differences from it.
 class Expectations {
  public:
-  Expectations(const std::vector<Shown>& truth, std::string execution)
+  Expectations(const std::vector<Exhibit>& truth, std::string execution)
       : truth_(truth), execution_(std::move(execution)) {}
 
   // The tensor that the truth showed here, if there is something to compare: else what differs is
@@ -33,7 +33,7 @@ class Expectations {
   std::vector<Finding> findings();
 
  private:
-  const std::vector<Shown>& truth_;
+  const std::vector<Exhibit>& truth_;
   std::string execution_;
   std::size_t next_ = 0;
   std::uint64_t differences_ = 0;

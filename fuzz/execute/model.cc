@@ -98,7 +98,7 @@ at::Tensor Model::values(at::IntArrayRef sizes, at::ScalarType dtype, std::uint6
   return kept.clone();
 }
 
-Inputs Model::inputs(const Place& place, int variant, const at::Tensor& first) {
+Inputs Model::inputs(const Coordinate& place, int variant, const at::Tensor& first) {
   const int flat = flat_layer(place.chunk, place.layer);
   Inputs result;
   result.positional.push_back(
@@ -134,14 +134,15 @@ Inputs Model::inputs(const Place& place, int variant, const at::Tensor& first) {
   return result;
 }
 
-at::Tensor Model::first_input(const Place& place, int variant) const {
+at::Tensor Model::first_input(const Coordinate& place, int variant) const {
   return values({case_.tokens[variant], case_.hidden}, scalar_type(case_.dtype),
                 mix({case_.seed, kFirstInput, number(place.step), number(place.microbatch),
                      number(place.chunk)}),
                 1.0);
 }
 
-at::Tensor Model::output_gradient(const Place& place, const at::Tensor& output, int index) const {
+at::Tensor Model::output_gradient(const Coordinate& place, const at::Tensor& output,
+                                  int index) const {
   const at::Tensor gradient = values(
       output.sizes(), output.scalar_type(),
       mix({case_.seed, kGradient, number(place.step), number(place.microbatch), number(place.chunk),

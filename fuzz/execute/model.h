@@ -12,7 +12,7 @@
 namespace slotgraph::fuzz {
 
 // What a tensor of the driver belongs to.
-struct Place {
+struct Coordinate {
   int step = 0;
   int microbatch = 0;
   int chunk = 0;
@@ -39,11 +39,11 @@ class Model {
 
   // Inputs of a layer for one microbatch: `first` and generated extra inputs, as leaves with their
   // gradient wishes.
-  Inputs inputs(const Place& place, int variant, const at::Tensor& first);
+  Inputs inputs(const Coordinate& place, int variant, const at::Tensor& first);
   // Generated values for the first input of a chunk, and for the gradient of an output (in the
   // output's layout).
-  at::Tensor first_input(const Place& place, int variant) const;
-  at::Tensor output_gradient(const Place& place, const at::Tensor& output, int index) const;
+  at::Tensor first_input(const Coordinate& place, int variant) const;
+  at::Tensor output_gradient(const Coordinate& place, const at::Tensor& output, int index) const;
 
   // Whether a layer keeps tensors for its backward that no saved-tensor hook sees.
   bool hides_saves() const;

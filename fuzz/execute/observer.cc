@@ -19,16 +19,16 @@ constexpr std::size_t kPendingLimit = std::size_t{48} << 20;  // bytes of snapsh
 class Snapshots {
  public:
   // Returns whether it is time to take them.
-  bool add(const Place& place, const std::string& what, const at::Tensor& tensor) {
+  bool add(const Coordinate& place, const std::string& what, const at::Tensor& tensor) {
     pending_.push_back(
         {key_of(place, what),
          tensor.defined() ? tensor.detach().clone(at::MemoryFormat::Contiguous) : tensor});
     bytes_ += tensor.defined() ? tensor.nbytes() : 0;
     return bytes_ > kPendingLimit;
   }
-  std::vector<Shown> take() {
+  std::vector<Exhibit> take() {
     device::synchronise();
-    for (Shown& shown : pending_) {
+    for (Exhibit& shown : pending_) {
       if (shown.tensor.defined()) shown.tensor = shown.tensor.to(at::kCPU);
     }
     bytes_ = 0;
@@ -36,7 +36,7 @@ class Snapshots {
   }
 
  private:
-  std::vector<Shown> pending_;
+  std::vector<Exhibit> pending_;
   std::size_t bytes_ = 0;
 };
 
@@ -66,19 +66,20 @@ std::string difference(const at::Tensor& expected, const at::Tensor& found) {
 
 class HostComparer final : public Comparer {
  public:
-  HostComparer(const std::vector<Shown>& truth, const std::string& execution)
+  HostComparer(const std::vector<Exhibit>& truth, const std::string& execution)
       : expectations_(truth, execution) {}
 
-  void observe(const Place& place, const std::string& what, const at::Tensor& tensor) override {
+  void observe(const Coordinate& place, const std::string& what,
+               const at::Tensor& tensor) override {
     if (snapshots_.add(place, what, tensor)) flush();
   }
   void flush() override {
-    for (const Shown& shown : snapshots_.take()) compare(shown);
+    for (const Exhibit& shown : snapshots_.take()) compare(shown);
   }
   std::vector<Finding> findings() override { return expectations_.findings(); }
 
  private:
-  void compare(const Shown& shown) {
+  void compare(const Exhibit& shown) {
     const at::Tensor* const expected = expectations_.next(shown.key, shown.tensor);
     if (!expected) return;
     count(shown.tensor);
@@ -92,18 +93,19 @@ class HostComparer final : public Comparer {
 
 class HostTruth final : public Truth {
  public:
-  void observe(const Place& place, const std::string& what, const at::Tensor& tensor) override {
+  void observe(const Coordinate& place, const std::string& what,
+               const at::Tensor& tensor) override {
     if (snapshots_.add(place, what, tensor)) flush();
   }
   void flush() override {
-    for (Shown& shown : snapshots_.take()) shown_.push_back(std::move(shown));
+    for (Exhibit& shown : snapshots_.take()) shown_.push_back(std::move(shown));
   }
   std::unique_ptr<Comparer> make_comparer(const std::string& execution) const override {
     return std::make_unique<HostComparer>(shown_, execution);
   }
   std::string digest() const override {
     std::string all;
-    for (const Shown& shown : shown_) {
+    for (const Exhibit& shown : shown_) {
       all += shown.key + "\n";
       if (shown.tensor.defined()) all += sha256(bytes_view(shown.tensor));
     }
@@ -112,7 +114,7 @@ class HostTruth final : public Truth {
 
  private:
   Snapshots snapshots_;
-  std::vector<Shown> shown_;
+  std::vector<Exhibit> shown_;
 };
 
 }  // namespace

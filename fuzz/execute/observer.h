@@ -19,7 +19,8 @@ namespace slotgraph::fuzz {
 class Observer {
  public:
   virtual ~Observer() = default;
-  virtual void observe(const Place& place, const std::string& what, const at::Tensor& tensor) = 0;
+  virtual void observe(const Coordinate& place, const std::string& what,
+                       const at::Tensor& tensor) = 0;
   // Reads what is queued; call at the end of each step.
   virtual void flush() = 0;
 };

@@ -14,7 +14,7 @@ namespace slotgraph::fuzz {
 // One replay: the branch, and its place in the schedule.
 struct Replay {
   int branch;
-  Place place;
+  Coordinate place;
 };
 
 class ReplayWatcher {

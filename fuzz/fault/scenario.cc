@@ -64,9 +64,9 @@ const Case& configured(const Case& value) {
 }
 
 // The harness drops what it holds in the phase `teardown`.
-struct Dropped {
+struct SetTeardown {
   std::unique_ptr<CallableSet> set;
-  ~Dropped() {
+  ~SetTeardown() {
     const trace::PhaseScope phase(trace::Phase::teardown);
     set.reset();
   }
@@ -116,7 +116,7 @@ std::vector<std::string> Subject::drive(CallableSet& set) {
 }
 
 std::vector<std::string> Subject::run(Mode mode) {
-  Dropped dropped{capture(mode)};
+  SetTeardown dropped{capture(mode)};
   return drive(*dropped.set);
 }
 
@@ -138,7 +138,7 @@ Scenario::Scenario(const Case& value, Mode mode)
 void Scenario::run() {
   differences_.clear();
   in_capture_ = true;
-  Dropped dropped{subject_.capture(mode_)};
+  SetTeardown dropped{subject_.capture(mode_)};
   in_capture_ = false;
   differences_ = subject_.drive(*dropped.set);
 }

@@ -18,7 +18,7 @@ namespace {
 SlotLayout complete_layout(const CaptureRequest& request,
                            const std::vector<BranchProfile>& profiles) {
   const trace::PhaseScope phase(trace::Phase::layout);
-  return lay_out(request, profiles);
+  return lay_out_slots(request, profiles);
 }
 
 std::shared_ptr<Slab> make_slab(const PrivatePool& pool, std::size_t bytes) {

@@ -25,7 +25,7 @@ enum class LeakCheck {
 class SlotCapture {
  public:
   // `profiles`: one for each module, of placed or copied frames; they must outlive this. Allocates
-  // the slab. Throws Error as lay_out, c10::OutOfMemoryError.
+  // the slab. Throws Error as lay_out_slots, c10::OutOfMemoryError.
   SlotCapture(const CaptureRequest& request, const std::vector<BranchProfile>& profiles,
               LeakCheck leaks = LeakCheck::kAfterEachCapture);
 

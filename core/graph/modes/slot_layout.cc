@@ -119,8 +119,8 @@ void lay_out_frames(const CaptureRequest& request, const std::vector<BranchProfi
         returned.back().push_back({{Role::Kind::kGradient, 0}, *bytes});
       }
     }
-    layout.frames.push_back(place(saved));
-    layout.gradients.push_back(place(returned));
+    layout.frames.push_back(lay_out_frame(saved));
+    layout.gradients.push_back(lay_out_frame(returned));
   }
 }
 
@@ -222,7 +222,8 @@ std::vector<BranchTensors> branch_tensors(const CaptureRequest& request,
   return result;
 }
 
-SlotLayout lay_out(const CaptureRequest& request, const std::vector<BranchProfile>& profiles) {
+SlotLayout lay_out_slots(const CaptureRequest& request,
+                         const std::vector<BranchProfile>& profiles) {
   const Plan& plan = request.plan;
   check_variants(request, profiles);
   SlotLayout layout;

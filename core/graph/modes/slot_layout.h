@@ -52,7 +52,7 @@ struct SlotLayout {
 
 // `profiles`: one for each module (field 5); their kinds, equal for the variants of a layer, say
 // which frames are copied. Nothing is allocated. Throws Error: L02 to L09 as core/layout.
-SlotLayout lay_out(const CaptureRequest& request, const std::vector<BranchProfile>& profiles);
+SlotLayout lay_out_slots(const CaptureRequest& request, const std::vector<BranchProfile>& profiles);
 
 // Those of the allocations that have a role.
 std::vector<Survivor> survivors_of(const std::vector<ProfiledAllocation>& allocations);

@@ -48,7 +48,7 @@ void LeaseBook::end(Lease lease, bool poison) {
   }
 }
 
-void LeaseBook::end(Lent lent, bool poison, std::map<int, std::vector<Poisoned>>& poisoned) {
+void LeaseBook::end(Loan lent, bool poison, std::map<int, std::vector<DeadBytes>>& poisoned) {
   if (poison) {
     for (const c10::Storage& storage : lent.lease.storages)
       poisoned[lent.colour].push_back({lent.lease.what, region_of(storage)});
@@ -57,7 +57,7 @@ void LeaseBook::end(Lent lent, bool poison, std::map<int, std::vector<Poisoned>>
 }
 
 void LeaseBook::lend_outputs(int branch, int colour, Lease lease) {
-  Lent& lent = outputs_[branch];
+  Loan& lent = outputs_[branch];
   end(std::move(lent.lease), false);
   lent = {colour, std::move(lease)};
 }
@@ -76,7 +76,7 @@ void LeaseBook::check_outputs(int branch) const {
 void LeaseBook::end_outputs(int branch) {
   const auto it = outputs_.find(branch);
   if (it == outputs_.end()) return;
-  Lent lent = std::move(it->second);
+  Loan lent = std::move(it->second);
   outputs_.erase(it);
   end(std::move(lent), true, poisoned_);
 }
@@ -91,7 +91,7 @@ void LeaseBook::begin_backward(const Event& event) {
 
 void LeaseBook::lend_gradient(int colour, Lease lease) {
   if (newest_) end(std::move(*newest_), false, poisoned_gradient_);
-  newest_ = Lent{colour, std::move(lease)};
+  newest_ = Loan{colour, std::move(lease)};
 }
 
 void LeaseBook::end_step() {
@@ -102,12 +102,12 @@ void LeaseBook::end_step() {
   event_.reset();
 }
 
-void LeaseBook::check(std::map<int, std::vector<Poisoned>>& poisoned, int colour) {
+void LeaseBook::check(std::map<int, std::vector<DeadBytes>>& poisoned, int colour) {
   const auto it = poisoned.find(colour);
   if (it == poisoned.end()) return;
-  const std::vector<Poisoned> ended = std::move(it->second);
+  const std::vector<DeadBytes> ended = std::move(it->second);
   poisoned.erase(it);
-  for (const Poisoned& each : ended) {
+  for (const DeadBytes& each : ended) {
     if (at::eq(bytes_of(each.region), kPoison).all().item<bool>()) continue;
     throw Error(Error::kContract, {"P11", each.what, "a write after its life", "none",
                                    "clone what must live longer, and write to the clone"});

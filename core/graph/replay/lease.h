@@ -52,23 +52,23 @@ class LeaseBook {
   void enter_gradient(int colour);
 
  private:
-  struct Lent {
+  struct Loan {
     int colour = 0;
     Lease lease;
   };
-  struct Poisoned {
+  struct DeadBytes {
     std::string what;
     Region region;
   };
-  void end(Lent lent, bool poison, std::map<int, std::vector<Poisoned>>& poisoned);
-  static void check(std::map<int, std::vector<Poisoned>>& poisoned, int colour);
+  void end(Loan lent, bool poison, std::map<int, std::vector<DeadBytes>>& poisoned);
+  static void check(std::map<int, std::vector<DeadBytes>>& poisoned, int colour);
 
-  std::map<int, Lent> outputs_;  // by branch
+  std::map<int, Loan> outputs_;  // by branch
   std::optional<Event> event_;   // the newest backward event
-  std::optional<Lent> newest_;   // gradient that it returned
-  std::optional<Lent> previous_;
-  std::map<int, std::vector<Poisoned>> poisoned_;           // by colour
-  std::map<int, std::vector<Poisoned>> poisoned_gradient_;  // by gradient colour
+  std::optional<Loan> newest_;   // gradient that it returned
+  std::optional<Loan> previous_;
+  std::map<int, std::vector<DeadBytes>> poisoned_;           // by colour
+  std::map<int, std::vector<DeadBytes>> poisoned_gradient_;  // by gradient colour
 };
 
 }  // namespace slotgraph

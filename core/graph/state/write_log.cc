@@ -63,7 +63,7 @@ void WriteLog::keep(const at::Tensor& tensor) {
   at::Tensor bytes = at::empty({static_cast<std::int64_t>(storage->nbytes())}, at::kByte);
   bytes.copy_(bytes_of(region_of(*storage)));
   kept_.emplace(storage,
-                Kept{WeakStorage(tensor.storage().getWeakStorageImpl()), std::move(bytes)});
+                Original{WeakStorage(tensor.storage().getWeakStorageImpl()), std::move(bytes)});
 }
 
 WriteLog::~WriteLog() {

@@ -26,7 +26,7 @@ class WriteLog {
 
  private:
   using WeakStorage = c10::weak_intrusive_ptr<c10::StorageImpl>;
-  struct Kept {
+  struct Original {
     WeakStorage storage;
     at::Tensor bytes;  // on the CPU
   };
@@ -35,7 +35,7 @@ class WriteLog {
 
   at::CallbackHandle handle_;
   WriteLog* outer_;
-  std::map<const void*, Kept> kept_;  // by storage; weak references keep the key unique
+  std::map<const void*, Original> kept_;  // by storage; weak references keep the key unique
 };
 
 }  // namespace slotgraph
