@@ -108,7 +108,7 @@ class Campaign(unittest.TestCase):
             os.kill(child, signal.SIGKILL)
         output, _ = process.communicate()
         self.assertEqual(process.returncode, 2, output)
-        self.assertIn("reproduce: bazel run //:campaign -- --case", output)
+        self.assertRegex(output, r"reproduce: (bazel run //:campaign --|\./run\.sh campaign) --case")
         unknown = [json.loads(line) for line in records(self.out) if json.loads(line)["verdict"] == "unknown"]
         lost = [record for record in unknown if not record["skipped"]]
         self.assertEqual(len(lost), 1)

@@ -38,7 +38,7 @@ class Reproducers(unittest.TestCase):
         result = run(REPRO, self.folder)
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
         self.assertIn("\nreproduced\n", result.stdout)
-        self.assertIn("bazel run //:shrink -- ", result.stdout)
+        self.assertRegex(result.stdout, r"(bazel run //:shrink --|\./run\.sh shrink) ")
         result = run(SHRINK, self.folder)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         shrunk = json.loads((self.folder / "shrunk/experiment.json").read_text())
